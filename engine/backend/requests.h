@@ -59,12 +59,13 @@ inline void count_finished(const RolloutRequest& request, RolloutResult& result)
   }
 }
 
-// Of a user's own problem: asks what the rollouts that are whole cost. False: a stop came before the end,
-// which leaves the others without a cost.
+// Of a user's own problem: asks what the rollouts that are whole cost, and writes it in network units. False:
+// a stop came before the end, which leaves the others without a cost. What else the user's function throws
+// comes through.
 inline bool cost_rollouts(const RolloutRequest& request, RolloutResult& result) {
-  constexpr size_t kRows = 4096;  // of a call
   const SequenceBatch& batch = request.sequences;
   if (batch.own == nullptr) return true;
+  const size_t at_once = batch.own->rows_at_once(batch.n);
   const size_t steps = batch.steps(), floats = static_cast<size_t>(batch.n) * batch.width();
   std::vector<double> items;
   std::vector<int64_t> orders;
@@ -92,7 +93,7 @@ inline bool cost_rollouts(const RolloutRequest& request, RolloutResult& result) 
       items.insert(items.end(), batch.items_of(s), batch.items_of(s) + floats);
       orders.insert(orders.end(), &result.orders[row * steps], &result.orders[row * steps] + steps);
       rows.push_back(row);
-      if (rows.size() == kRows) ask();
+      if (rows.size() == at_once) ask();
     }
   }
   if (!rows.empty()) ask();

@@ -131,7 +131,7 @@ inline const char* name_of(Start start) {
 // An answer in the user's units, re-checked in double (validate_solution) before it leaves the program.
 struct Solution {
   // 0-based. TSP: the tour, n cities, open; KnapSack: the items taken, in order; CVRP: the customers in
-  // order, 0 between two routes
+  // order, 0 between two routes; a user's own problem: its items in order
   std::vector<int32_t> order;
   double objective = 0.0;  // TSP, CVRP: length under the instance's metric; KnapSack: packed value
   int64_t violation = 0;   // how many forbidden ways the order takes, which make its length infinite

@@ -15,7 +15,7 @@ namespace {
 
 using Order = std::vector<int32_t>;
 
-// walk(rules, words) with the rules of the instance at the beginning of an order.
+// walk(rules) with the rules of the instance at the beginning of an order.
 template <typename Walk>
 auto with_own_rules(const Instance& instance, const Walk& walk) {
   const InstanceRules made(instance);

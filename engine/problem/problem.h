@@ -126,9 +126,11 @@ class InstanceRules {
 
 // Of a user's own problem. values: [n][F].
 Instance own_instance(std::shared_ptr<const OwnProblem> problem, std::vector<double> values);
-// Whether an order is as a user's own problem declares it, but for what may be missing at its end.
+// Whether an order of distinct items is as a user's own problem declares it, but for what may be missing at
+// its end.
 bool is_allowed(const Instance& instance, const std::vector<int32_t>& order);
-// Of a user's own problem: the order that takes each time the feasible item that comes first in `wanted`.
+// Of a user's own problem: the order that takes each time the feasible item that comes first in `wanted`, a
+// permutation of all items.
 std::vector<int32_t> feasible_order(const Instance& instance, const std::vector<int32_t>& wanted);
 
 // How many items an order of the instance may have.

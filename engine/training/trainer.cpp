@@ -333,7 +333,8 @@ class Trainer {
 
   // A cost in the user's sense: the packed value is minus the cost.
   double shown(double cost) const {
-    return sign_of(problem_of(options_.model.problem)) * cost * options_.model.own.cost_unit;
+    const double sign = options_.own ? options_.own->sign() : sign_of(problem_of(options_.model.problem));
+    return sign * cost * options_.model.own.cost_unit;
   }
 
   // Of the steps since the last line, without a validation.

@@ -245,8 +245,9 @@ nb::object random_costs(const Definition& definition, const std::vector<Doubles>
   const InstanceBatch instances = own_instances(items, asked.problem(plain_scaling(definition)));
   std::vector<double> costs;
   run_asking(
-      [&](const std::function<bool()>&) {
+      [&](const std::function<bool()>& stopped) {
         for (size_t i = 0; i < instances.size(); ++i) {
+          if (stopped()) throw CallStopped();
           std::vector<double> rows;
           std::vector<int64_t> orders;
           for (int sample = 0; sample < count; ++sample) {
@@ -273,8 +274,9 @@ nb::object costs_of(const Definition& definition, const std::vector<Doubles>& it
   SolutionBatch solutions = own_solutions(orders);
   std::vector<double> costs;
   run_asking(
-      [&](const std::function<bool()>&) {
+      [&](const std::function<bool()>& stopped) {
         for (size_t i = 0; i < instances.size(); ++i) {
+          if (stopped()) throw CallStopped();
           const std::string wrong = validate_solution(instances[i], solutions[i]);
           if (!wrong.empty()) throw std::invalid_argument("orders[" + std::to_string(i) + "]: " + wrong);
           costs.push_back(solutions[i].objective);
@@ -340,11 +342,6 @@ void bind_models(nb::module_& module) {
                      const OwnScaling& own = model.config.own;
                      return nb::make_tuple(own.offsets, own.scales, own.cost_unit);
                    })
-      .def("bytes",
-           [](const Model& model) {
-             const std::string bytes = model_bytes(model.config, model.parameters, "model");
-             return nb::bytes(bytes.data(), bytes.size());
-           })
       .def("save", [](const Model& model, const std::string& path, bool force) {
         write_file(path, force, model_bytes(model.config, model.parameters, path));
       });
@@ -367,12 +364,15 @@ void bind_own(nb::module_& module) {
       .def(
           "__init__",
           [](Definition* made, int width, nb::object cost, nb::object draw, nb::object before,
-             std::optional<int> first, std::optional<int> last, int weight, double capacity) {
-            new (made) Definition{
-                width, {first, last, weight, capacity}, std::move(cost), std::move(draw), std::move(before)};
+             std::optional<int> first, std::optional<int> last, int weight, double capacity, bool maximise) {
+            new (made) Definition{width,
+                                  {maximise, first, last, weight, capacity},
+                                  std::move(cost),
+                                  std::move(draw),
+                                  std::move(before)};
           },
           "width"_a, "cost"_a, "draw"_a.none(), "before"_a.none(), "first"_a.none(), "last"_a.none(),
-          "weight"_a, "capacity"_a)
+          "weight"_a, "capacity"_a, "maximise"_a)
       .def("check",
            [](const Definition& definition, int n) {
              Asked asked(definition);

@@ -34,6 +34,7 @@ struct OwnScaling {
 
 // What needs no function. first, last: an item, or counted from the end as -1, -2, ..
 struct OwnDeclarations {
+  bool maximise = false;  // the costs are minus what the user maximises
   std::optional<int> first, last;
   int weight = -1;        // which of its numbers an item weighs, with a capacity; -1: none
   double capacity = 0.0;  // no order weighs more
@@ -125,8 +126,15 @@ class OwnProblem {
 
   const OwnScaling& scaling() const { return scaling_; }
   int width() const { return scaling_.width(); }
+  // The user's number is a cost times this.
+  double sign() const { return declarations_.maximise ? -1.0 : 1.0; }
+  // Orders of n items that a call of cost() is given, at most: their items then take some 32 MB.
+  size_t rows_at_once(int n) const {
+    constexpr size_t kMost = 4096, kNumbers = size_t{1} << 22;
+    return std::clamp<size_t>(kNumbers / (static_cast<size_t>(n) * static_cast<size_t>(width())), 1, kMost);
+  }
 
-  // They stay where they are.
+  // Lives as long as this. Throws std::invalid_argument as OwnOrders.
   const OwnDeclared& declared(int n) const {
     const std::lock_guard lock(mutex_);
     std::unique_ptr<OwnOrders>& orders = orders_[n];
@@ -145,7 +153,7 @@ class OwnProblem {
   }
   double seconds() const { return seconds_; }  // that they took
 
-  // items: [count][F] in the user's units.
+  // items: [items][F] in the user's units. A number outside a float's range becomes infinite.
   std::vector<float> features(const std::vector<double>& items) const {
     std::vector<float> features(items.size());
     for (size_t i = 0; i < items.size(); ++i) {

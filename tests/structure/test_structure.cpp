@@ -283,7 +283,7 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 1700, "arithmetic and rules that all devices share, and of users' own problems"},
+    {"kernels/common/", 1720, "arithmetic and rules that all devices share, and of users' own problems"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7010, "the same on batches, for two families of GPUs and four precisions"},
@@ -291,7 +291,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"engine/problem/", 1750, "five problems and a user's own: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
     {"engine/backend/", 7100, "every call twice, for CPU and CUDA, and of several ranks"},
-    {"engine/search/", 4260,
+    {"engine/search/", 4280,
      "sampling, active search, local searches of tours, routes and orders, exact ones"},
     {"engine/training/", 1440, "trainer, baselines, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
@@ -301,7 +301,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/run/", 2060, "what the program and the libraries share"},
     {"host/library/", 1370, "the C interface, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
-    {"host/python/", 3650, "the package, its bindings, own problems, and the files of other programs"},
+    {"host/python/", 3700, "the package, its bindings, own problems, and the files of other programs"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
     {"bench/", 4120, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
@@ -689,7 +689,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 1701 lines, at most 1700"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 1721 lines, at most 1720"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

@@ -16,8 +16,8 @@ namespace {
 
 using Order = std::vector<int32_t>;
 
-constexpr int kRows = 64;              // neighbours of an order in a call
-constexpr size_t kOrdersAtOnce = 256;  // that are searched together
+constexpr size_t kOrdersAtOnce = 64;  // that are searched together
+constexpr int64_t kLooks = 1024;      // at neighbours that may not be as declared, before the clock is asked
 
 // Neighbour `number` of an order, of neighbour_count(): an exchange or a reversal of places a < b, or the
 // item of a place moved to another.
@@ -45,13 +45,13 @@ Order neighbour(const Order& order, int64_t number) {
 
 // The numbers below `count`, around and around by a stride that has no divisor in common with it.
 struct Round {
-  int64_t count, first, stride;
+  int64_t count, number, stride;
 
-  Round(int64_t count_, std::mt19937_64& random) : count(count_), first(below(count, random)) {
+  Round(int64_t count_, std::mt19937_64& random) : count(count_), number(below(count, random)) {
     do stride = 1 + below(count, random);
     while (std::gcd(stride, count) != 1);
   }
-  int64_t operator[](int64_t i) const { return (first + i % count * stride) % count; }
+  int64_t next() { return number = (number + stride) % count; }
 
  private:
   static int64_t below(int64_t bound, std::mt19937_64& random) {
@@ -71,15 +71,15 @@ struct Climb {
   const int64_t count = neighbour_count(static_cast<int64_t>(order.size()));
   std::mt19937_64 random = std::mt19937_64(options.seed ^ 0x9E3779B97F4A7C15u * (key + 1));
   Round numbers = Round(std::max<int64_t>(count, 1), random);
-  int64_t at = 0, since_better = 0, kicks = 0;
+  int64_t since_better = 0, kicks = 0;
   bool done = order.size() < 2;
 
-  // The next neighbours that are as declared, at most kRows.
-  std::vector<Order> propose() {
+  // The next neighbours that are as declared, at most `most`; none of many that are not.
+  std::vector<Order> propose(size_t most) {
     if (std::isinf(cost)) return {order};  // after a kick
     std::vector<Order> rows;
-    for (int64_t looked = 0; looked < count && static_cast<int>(rows.size()) < kRows; ++looked) {
-      Order next = neighbour(order, numbers[at++]);
+    for (int64_t looked = 0; looked < std::min(count, kLooks) && rows.size() < most; ++looked) {
+      Order next = neighbour(order, numbers.next());
       ++since_better;
       if (is_allowed(instance, next)) rows.push_back(std::move(next));
     }
@@ -110,21 +110,25 @@ struct Climb {
     done = kicks++ >= options.kicks;
     if (done) return;
     numbers = Round(count, random);
-    for (int64_t i = 0, kicked = 0; i < count && kicked < 2; ++i) {
-      Order next = neighbour(order, numbers[i]);
+    int kicked = 0;
+    for (int64_t looked = 0; looked < std::min(count, kLooks) && kicked < 2; ++looked) {
+      Order next = neighbour(order, numbers.next());
       if (!is_allowed(instance, next)) continue;
       order = std::move(next);
       ++kicked;
     }
+    done = kicked == 0;
     cost = std::numeric_limits<double>::infinity();  // until it is known
-    since_better = at = 0;
+    since_better = 0;
   }
 };
 
-// Of instances of one size.
+// Of instances of one size, until all are done or a stop comes.
 void climb(std::vector<Climb>& climbs, const SearchControl& control) {
   const OwnProblem& problem = *climbs.front().instance.own;
   const int n = climbs.front().instance.n();
+  const size_t most =
+      std::max<size_t>(problem.rows_at_once(n) / kOrdersAtOnce, 1);  // whatever the others are
   for (;;) {
     std::vector<std::vector<Order>> rows(climbs.size());
     std::vector<double> items;
@@ -132,7 +136,7 @@ void climb(std::vector<Climb>& climbs, const SearchControl& control) {
     int64_t count = 0;
     for (size_t i = 0; i < climbs.size(); ++i) {
       if (climbs[i].done) continue;
-      rows[i] = climbs[i].propose();
+      rows[i] = climbs[i].propose(most);
       for (const Order& order : rows[i]) {
         items.insert(items.end(), climbs[i].instance.values.begin(), climbs[i].instance.values.end());
         orders.insert(orders.end(), order.begin(), order.end());
@@ -155,7 +159,10 @@ void climb(std::vector<Climb>& climbs, const SearchControl& control) {
 
 void finish(std::vector<Climb>& climbs, const SearchControl& control) {
   if (climbs.empty()) return;
-  climb(climbs, control);
+  try {
+    climb(climbs, control);
+  } catch (const CallStopped&) {  // of the user's function: what is best so far stands
+  }
   for (Climb& one : climbs) {
     if (one.cost < one.best.objective) {
       one.best.order = one.order;

@@ -14,15 +14,16 @@
 namespace pointsman {
 
 struct OrderSearchOptions {
-  // Of each order after its first local optimum: two exchanges at random, and down again; an order that is
-  // worse than before is taken back.
+  // Of each order after its first local optimum: two of these changes at random, and down again; an order
+  // that is worse than before is taken back.
   int64_t kicks = 0;
   uint64_t seed = kDefaultSeed;
 };
 
 // Improves a valid answer to each instance of a user's own problem, all of them of one problem; those without
-// an answer stay. keys: instance_key() of each. Answers depend on seed and key, not on the other instances.
-// Where `control` says stop, they are the best so far, and their status says so.
+// an answer stay. keys: [instances] what each one's draws depend on beside the seed. Answers depend on seed
+// and key, not on the other instances. Where `control` says stop, they are the best so far, and their status
+// says so.
 void improve_orders(std::span<const Instance> instances, std::span<const uint64_t> keys,
                     std::span<Solution> solutions, const OrderSearchOptions& options,
                     const SearchControl& control);

@@ -10,6 +10,7 @@ docs/own-problems.md says what to expect of it.
 """
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,7 @@ _TRAIN = frozenset(("batch_size", "rollouts", "layers", "glimpses", "clip", "lea
                     "entropy_steps", "max_norm", "validation_every", "checkpoint", "checkpoint_every", "resume", "log", "force",
                     "threads", "time_limit"))
 _SHAPE = frozenset(("layers", "glimpses", "clip"))  # of a network
-_SOLVE = frozenset(("samples", "temperature", "clip", "seed", "time_limit", "limit_each", "batch_size", "replicas", "learn",
-                    "learning_rate", "entropy"))
+_SOLVE = frozenset(("temperature", "clip", "seed", "time_limit", "batch_size", "replicas", "learn", "learning_rate", "entropy"))
 _CALIBRATION_STEPS, _LAST_RATE, _DECAYS = 24, 0.05, 20
 _ENTROPY = 0.2  # / n, in units of a random order's standard deviation; without it the policy settles early
 
@@ -71,7 +71,7 @@ def _orders_of(orders, items):
 
 def _pairs(pairs):
     array = np.asarray(pairs if len(pairs) > 0 else np.zeros((0, 2), dtype=int))
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu" or np.any(np.abs(array) >= 1 << 31):
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu" or np.any((array < 0) | (array >= 1 << 31)):
         raise make(2, f"before: expected pairs of items, found {pairs!r}")
     return array.tolist()
 
@@ -106,7 +106,7 @@ class Problem:
     maximise  more is better
     before    pairs (a, b) of items of which a comes first, or a function of n that returns them
     first     the item that every order begins with; last: ends with. -1 is the last item
-    capacity  (F', limit): number F' of an item is its weight, and an order takes items as long as one fits; else all
+    capacity  (column, limit): that number of an item is its weight, and an order takes items as long as one fits; else all
     torch     cost takes and returns CPU tensors
     """
 
@@ -118,7 +118,8 @@ class Problem:
             raise make(2, "last: does not go with capacity, where nobody knows which item fits last")
         self._sign = -1.0 if bool_of(maximise, "maximise") else 1.0
         self._user_cost, self._torch = cost, bool_of(torch, "torch")
-        self._before, self._first, self._last, self._capacity = before, first, last, capacity
+        self._before, self._first, self._last = before, _item(first, "first"), _item(last, "last")
+        self._capacity = None if capacity is None else _column_and_limit(capacity)
         self.trained: OwnModel | None = None
         """Of the last training, also of one that an exception ended."""
 
@@ -145,7 +146,7 @@ class Problem:
         weight, capacity = (-1, 0.0) if self._capacity is None else self._capacity
         if self._capacity is not None and not 0 <= weight < width:
             raise make(2, f"capacity: expected one of {width} numbers of an item, found {weight}")
-        return _core.OwnProblem(width, self._cost, draw, as_ints, self._first, self._last, int(weight), float(capacity))
+        return _core.OwnProblem(width, self._cost, draw, as_ints, self._first, self._last, weight, capacity, self._sign < 0)
 
     def costs(self, items: Instances, orders: Instances) -> Floats:
         """What given orders cost, (B,); an order that is not as declared is refused."""
@@ -163,8 +164,12 @@ class Problem:
         begin = time.monotonic()
         self.trained = None
         keywords = {"batch_size": 32, "rollouts": 16} | _keywords("train", _TRAIN, options) | {"seed": seed}
-        if not minutes > 0:
-            raise make(2, f"minutes: expected a number above 0, found {minutes}")
+        if not isinstance(minutes, (int, float)) or not 0 < minutes <= 1e6:
+            raise make(2, f"minutes: expected a number above 0, up to 1e6, found {minutes!r}")
+        if init is not None and not isinstance(init, OwnModel):
+            raise argument_error(f"init: expected a model, found {type(init).__name__}; load() reads files")
+        steps = steps if steps is None else _index(steps, "steps", 1, 1 << 40)
+        seed = _index(seed, "seed", 0, (1 << 64) - 1)
         if steps is None and "resume" in keywords:
             raise make(2, "resume: goes with steps, since minutes make other steps each time")
         if init is not None and not _SHAPE.isdisjoint(keywords):
@@ -185,37 +190,62 @@ class Problem:
                 core.train(*scaling, own, init and init._core, callback, lambda *pair: found.append(pair))
             finally:
                 for summary, model in found:
-                    self.trained = OwnModel(self, model, self._told(summary))
+                    self.trained = OwnModel(self, model, summary)
             return self.trained
 
         if steps is None:
             trial = {name: value for name, value in keywords.items() if name not in ("checkpoint", "log")}
-            limit = {"steps": _CALIBRATION_STEPS, "validation_every": 10**9, "time_limit": 30.0 * minutes}
+            limit = {"steps": _CALIBRATION_STEPS, "validation_every": 10**9, "time_limit": 6.0 * minutes}
             model = run(trial | limit, None)
-            if model.summary["status"] != "done":
+            if model.summary["status"] == "interrupted":
                 return model
             left = max(60.0 * minutes - (time.monotonic() - begin), 1.0)
-            steps = max(1, int(0.97 * left * _CALIBRATION_STEPS / model.summary["seconds"]))
+            steps = max(1, int(0.97 * left * model.summary["step"] / max(model.summary["seconds"], 1e-3)))
             keywords.setdefault("time_limit", left)
-        course = {"decay": _LAST_RATE**(1 / _DECAYS), "decay_steps": max(1, steps // _DECAYS), "entropy": _ENTROPY / n,
+        decay_steps = max(1, steps // _DECAYS)
+        course = {"decay": max(_LAST_RATE**(decay_steps / steps), 0.01), "decay_steps": decay_steps, "entropy": _ENTROPY / n,
                   "entropy_steps": steps, "validation_every": max(1, steps // 10)}
-        told = callback and (lambda line: callback(self._told(line)))
-        return run(course | keywords | {"steps": int(steps)}, told)
+        return run(course | keywords | {"steps": steps}, callback)
 
     def _scaling(self, core, items):
-        low, high = items.min(axis=(0, 1)), items.max(axis=(0, 1))
-        scales = 1.0 / np.where(high > low, high - low, 1.0)
-        costs = core.random_costs([items], 16, 1)
-        unit = float(costs.std(axis=1).mean())
-        return low.tolist(), scales.tolist(), unit if unit > 0.0 else 1.0
-
-    def _told(self, line):
-        costs = {name: self._sign * line[name] for name in ("train_cost", "val_cost") if line.get(name) is not None}
-        return line | costs
+        with np.errstate(all="ignore"):
+            low, high = items.min(axis=(0, 1)), items.max(axis=(0, 1))
+            scales = 1.0 / np.where(high > low, high - low, 1.0)
+            unit = float(core.random_costs([items], 16, 1).std(axis=1).mean()) or 1.0
+        if not np.isfinite(scales).all() or not (scales > 0).all():
+            raise make(3, "instances: expected numbers whose range is a normal float; scale them")
+        if not 1e-300 < unit < 1e300:
+            raise make(3, f"cost: expected costs whose standard deviation lies within 1e-300 and 1e300, found {unit}; scale them")
+        return low.tolist(), scales.tolist(), unit
 
     def load(self, path: str | os.PathLike[str]) -> OwnModel:
         """A model that `save` wrote, to be used with this problem's cost."""
         return OwnModel(self, _core.read_own_model(path_of(path, "path")), {})
+
+
+def _index(value, name, low, high):
+    try:
+        index = operator.index(value)
+    except TypeError:
+        raise argument_error(f"{name}: expected a whole number, found {value!r}") from None
+    if not low <= index <= high:
+        raise make(2, f"{name}: expected a whole number from {low} to {high}, found {index}")
+    return index
+
+
+def _item(value, name):
+    return None if value is None else _index(value, name, -10**9, 10**9)
+
+
+def _column_and_limit(capacity):
+    try:
+        column, limit = capacity
+        limit = float(limit)
+    except (TypeError, ValueError):
+        raise argument_error(f"capacity: expected (column, limit), found {capacity!r}") from None
+    if not np.isfinite(limit):
+        raise make(2, f"capacity: expected a finite limit, found {limit}")
+    return _index(column, "capacity", 0, MOST_FEATURES - 1), limit
 
 
 def _generator_of(instances):
@@ -269,17 +299,20 @@ class OwnModel:
               kicks: int | None = None, threads: int | None = None, **options: Any) -> OwnResult:
         """The best order of each instance: one greedy pass; the best of `samples`; or by `active` steps of active search.
 
-        improve: then a local search that knows `cost` alone, with `kicks` (0) random changes after its first optimum.
-        Options: samples' temperature, seed, time_limit and others of pointsman.solve()."""
+        improve: then a local search that knows `cost` alone, with `kicks` (0) random changes after its first optimum; with a
+        capacity it does not change which items are taken.
+        Options: temperature, clip, seed, time_limit, batch_size; of active search replicas, learn, learning_rate, entropy."""
         arrays, width = self._items(items)
         if samples is not None and active is not None:
             raise make(2, "samples, active: expected one of them")
+        if kicks is not None and not improve:
+            raise make(2, "kicks: goes with improve=True")
         mode = "active" if active is not None else "sample" if samples is not None else "greedy"
-        given = {"mode": mode, "samples": samples} | ({"steps": active} if active is not None else {})
-        keywords = _keywords("solve", _SOLVE | {"mode", "steps"}, given | options)
+        number = {"steps": active} if active is not None else {} if samples is None else {"samples": samples}
+        keywords = _keywords("solve", _SOLVE, options) | _keywords("solve", {"mode", *number}, {"mode": mode} | number)
         device = _keywords("solve", frozenset(("device", "threads")), {"device": "cpu", "threads": threads})
-        wanted = bool_of(improve, "improve") or kicks is not None
-        found = self.problem._core(width).solve(self._core, arrays, keywords, device, (kicks or 0) if wanted else None)
+        kicks = _index(kicks or 0, "kicks", 0, 10**12) if bool_of(improve, "improve") else None
+        found = self.problem._core(width).solve(self._core, arrays, keywords, device, kicks)
         summary = {"mode": mode, "solving_ms": found.solving_ms, "callback_seconds": found.callback_seconds}
         return OwnResult(found, self.problem._sign, summary, {array.shape[-2] for array in arrays})
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """pointsman.Problem: a user's own cost, trained and solved; what its functions throw; declared orders."""
 import itertools
+import json
 import os
 import signal
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -35,6 +37,10 @@ INSTANCES = jobs(np.random.default_rng(5), 6)
 
 class Own(FolderTest):
 
+    def bytes_of(self, model):
+        model.save(self.folder / "model.safetensors", force=True)
+        return (self.folder / "model.safetensors").read_bytes()
+
     def test_train_and_solve(self):
         problem = pointsman.Problem(tardiness)
         lines = []
@@ -63,7 +69,7 @@ class Own(FolderTest):
 
     def test_same_bits(self):
         models = [pointsman.Problem(tardiness).train(jobs, threads=threads, **SMALL) for threads in (1, 2)]
-        self.assertEqual(models[0]._core.bytes(), models[1]._core.bytes())
+        self.assertEqual(*map(self.bytes_of, models))
         results = [models[0].solve(INSTANCES, samples=100, threads=threads) for threads in (1, 2)]
         np.testing.assert_array_equal(results[0].orders, results[1].orders)
         alone = models[0].solve(INSTANCES[0], samples=100)
@@ -85,7 +91,7 @@ class Own(FolderTest):
         self.assertEqual(first.summary["status"], "interrupted")
         self.assertLess(first.summary["step"], SMALL["steps"])
         again = pointsman.Problem(tardiness).train(jobs, resume=checkpoint, **SMALL)
-        self.assertEqual(again._core.bytes(), whole._core.bytes())
+        self.assertEqual(self.bytes_of(again), self.bytes_of(whole))
 
     def test_save_and_load(self):
         problem = pointsman.Problem(tardiness)
@@ -136,6 +142,9 @@ class Own(FolderTest):
             self.assertLessEqual(cost, best + 1e-12)
             self.assertGreater(cost, 0.9 * best)
         self.assertGreater(model.summary["train_cost"], 0)
+        log = self.folder / "log.jsonl"
+        problem.train(items, log=log, **SMALL)
+        self.assertGreater(json.loads(log.read_text().splitlines()[0])["train_cost"], 0)
 
     def test_a_tour(self):
         """The same costs and gradients as a TSP's would be: greedy tours get shorter."""
@@ -205,6 +214,38 @@ class Own(FolderTest):
                 self.assertEqual((status[0], set(status) - {"unsolved"}), ("interrupted", {"interrupted"}))
             timer.join()
 
+    def test_interrupted_before_training(self):
+        """In the calls that scale the costs, and in costs()."""
+        def slow(items, orders):
+            time.sleep(0.02)
+            return tardiness(items, orders)
+
+        problem = pointsman.Problem(slow)
+        many = np.repeat(INSTANCES, 200, axis=0)
+        for call in (lambda: problem.train(jobs, **SMALL), lambda: problem.costs(many, [range(N)] * len(many))):
+            begin = time.monotonic()
+            timer = threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                call()
+            timer.join()
+            self.assertLess(time.monotonic() - begin, 3)
+
+    def test_interrupted_improvement(self):
+        calls = []
+
+        def cost(items, orders):
+            calls.append(len(orders))
+            if len(calls) == 300:
+                raise KeyboardInterrupt
+            return tardiness(items, orders)
+
+        model = pointsman.Problem(tardiness).train(jobs, **SMALL)
+        model.problem = pointsman.Problem(cost)
+        result = model.solve(INSTANCES, improve=True, kicks=10**9)
+        self.assertEqual(result.status, ["interrupted"] * 6)
+        self.assertTrue((result.costs <= result.network_costs).all())
+
     def test_arguments(self):
         problem = pointsman.Problem(tardiness)
         model = problem.train(jobs, **SMALL)
@@ -212,9 +253,20 @@ class Own(FolderTest):
                  (lambda: pointsman.Problem(tardiness, last=1, capacity=(0, 1)), pointsman.UsageError, "last: does not go with capacity"),
                  (lambda: problem.train(jobs, layer=1), pointsman.ArgumentError, "layer'; did you mean layers?"),
                  (lambda: problem.train(lambda rng, count: jobs(rng, 3), **SMALL), pointsman.InputError, "expected .* of the generator"),
-                 (lambda: problem.train(jobs, minutes=0), pointsman.UsageError, "minutes: expected a number above 0, found 0"),
+                 (lambda: problem.train(jobs, minutes=0), pointsman.UsageError, "minutes: expected a number above 0"),
                  (lambda: problem.costs(INSTANCES, [range(N)]), pointsman.InputError, "orders: expected 6, one for each instance, found 1"),
                  (lambda: problem.costs(INSTANCES[0], [[0.5] * N]), pointsman.InputError, "orders: expected whole numbers"),
+                 (lambda: problem.train(jobs, init="model"), pointsman.ArgumentError, "init: expected a model, found str"),
+                 (lambda: problem.train(jobs, steps=2.5), pointsman.ArgumentError, "steps: expected a whole number"),
+                 (lambda: problem.train(jobs, seed=-1), pointsman.UsageError, "seed: expected a whole number from 0"),
+                 (lambda: pointsman.Problem(tardiness, capacity=(0, np.nan)), pointsman.UsageError, "expected a finite limit"),
+                 (lambda: pointsman.Problem(tardiness, capacity=3), pointsman.ArgumentError, "expected .column, limit."),
+                 (lambda: pointsman.Problem(tardiness, first="a"), pointsman.ArgumentError, "first: expected a whole number"),
+                 (lambda: pointsman.Problem(tardiness, before=[(0, -1)]).train(jobs, **SMALL), pointsman.UsageError, "before: expected"),
+                 (lambda: model.solve(INSTANCES, mode="random"), pointsman.ArgumentError, "mode"),
+                 (lambda: model.solve(INSTANCES, kicks=5), pointsman.UsageError, "kicks: goes with improve"),
+                 (lambda: model.solve(INSTANCES, improve=True, kicks=-1), pointsman.UsageError, "kicks: expected a whole number from 0"),
+                 (lambda: pointsman.Problem(lambda items, orders: 1e300 * orders[:, 0]).train(jobs, **SMALL), pointsman.InputError, "scale them"),
                  (lambda: problem.train(INSTANCES[0]), pointsman.InputError, "instances: expected"),
                  (lambda: problem.train(np.zeros((5, 4, 17))), pointsman.InputError, "at most 16 numbers an item, found 17"),
                  (lambda: model.solve(INSTANCES, samples=4, active=3), pointsman.UsageError, "expected one of them"),
