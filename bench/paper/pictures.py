@@ -43,8 +43,8 @@ def samples(tables, n, scratch):
     for network in NETWORKS:
         for mode, star in ("sample", ""), ("sample", "+t*"), ("active", ""):
             rows += [tables.row("tsp", n, network, f"{mode}+{count}{cells.views(network, mode)}{star}") for count in cells.SAMPLES]
-    # The sets differ only by their number of instances.
-    rows = [{**row, "set": "", "device": ""} for row in rows if row]
+    # The sets differ only by their number of instances. Fewer than ten say little of the gap.
+    rows = [{**row, "set": "", "device": ""} for row in rows if row and row["instances"] >= 10]
     if not rows:
         return None
     (scratch / "rows.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
