@@ -153,7 +153,7 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
       fill(1, n, 0, 2, draw);
       fill(1, n, 2, 3, draw_demand);
       break;
-    case ItemFields::kOwn:  // in no file
+    case ItemFields::kOwn:  // drawn by the user's function
     case ItemFields::kDistances:
       throw std::invalid_argument("generate_like_numpy: not for matrices");
   }

@@ -80,12 +80,16 @@ Order with_what_is_given(const Instance& instance, Order order) {
   return whole;
 }
 
-Solution quick_own_answer(const Instance& instance, Status status) {
-  Order order(static_cast<size_t>(instance.n()));
-  std::iota(order.begin(), order.end(), 0);
-  Solution solution = checked_solution(instance, feasible_order(instance, order));
-  solution.status = status;
-  return solution;
+Order quick_order(const Instance& instance) {
+  if (instance.own) {
+    Order upward(static_cast<size_t>(instance.n()));
+    std::iota(upward.begin(), upward.end(), 0);
+    return feasible_order(instance, upward);
+  }
+  const Problem& problem = problem_of(instance);
+  Order order = problem.has_packing ? packing_by_ratio(instance) : along_curve(instance);
+  if (problem.has_depot) order = feasible_part(problem.kind, rule_numbers(instance), order);
+  return with_what_is_given(instance, std::move(order));
 }
 
 }  // namespace
@@ -118,12 +122,7 @@ std::vector<RatioItem> items_by_ratio(const WeightUnits& packing, const ValueUni
 }
 
 Solution quick_answer(const Instance& instance, Status status) {
-  const Problem& problem = problem_of(instance);
-  if (instance.own) return quick_own_answer(instance, status);
-  Order order = problem.has_packing ? packing_by_ratio(instance) : along_curve(instance);
-  if (problem.has_depot) order = feasible_part(problem.kind, rule_numbers(instance), order);
-  order = with_what_is_given(instance, std::move(order));
-  Solution solution = checked_solution(instance, std::move(order));
+  Solution solution = checked_solution(instance, quick_order(instance));
   solution.status = status;
   return solution;
 }
