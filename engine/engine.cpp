@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "engine/search/exact/branch_and_bound.h"
+#include "engine/search/exact/timed_tours.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
 #include "engine/search/local/routes.h"
@@ -96,7 +97,8 @@ ImproveOptions improve_options(const SolveOptions& options) {
 
 InstanceSearch exact_search(int64_t most_branches) {
   return [most_branches](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
-    return exact_packing(instance, control, most_branches);
+    return problem_of(instance).has_packing ? exact_packing(instance, control, most_branches)
+                                            : exact_timed_tour(instance, control);
   };
 }
 
@@ -142,7 +144,10 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
   plan.search = search_options(options, model, improve);
   if (improve) plan.improve = improve_options(options);
   if (options.mode == Mode::kLocal || options.mode == Mode::kAuto)
-    plan.start = samples ? Start::kNetwork : problem.has_depot ? Start::kSavings : Start::kGreedyEdges;
+    plan.start = samples             ? Start::kNetwork
+                 : problem.has_depot ? Start::kSavings
+                 : problem.has_first ? Start::kClosingTimes
+                                     : Start::kGreedyEdges;
   plan.batch_size = options.batch_size;
   return plan;
 }
@@ -150,7 +155,7 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
 SolveReport report_of(const SolvePlan& plan, const SolveOptions& options, const Model* model) {
   SolveReport report;
   report.mode = options.mode;
-  report.improve = plan.improve || plan.start == Start::kGreedyEdges || plan.start == Start::kSavings ||
+  report.improve = plan.improve || (plan.start != Start::kNone && plan.start != Start::kNetwork) ||
                    std::holds_alternative<TwoOptOptions>(plan.search);
   report.samples = options.mode == Mode::kRandom ? options.samples.value_or(SamplingOptions().samples) : 1;
   if (const auto* sampling = std::get_if<SamplingOptions>(&plan.search)) {

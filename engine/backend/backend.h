@@ -35,9 +35,10 @@ struct SequenceBatch {
   ProblemKind problem{};
   int n = 0;
   int count = 0;
-  const float* features = nullptr;          // [count][n][width()]
-  const double* weights = nullptr;          // [count][n], in the capacity's units; null without capacities
-  const double* capacities = nullptr;       // [count]; null where the problem has none
+  const float* features = nullptr;  // [count][n][width()]
+  // As RuleInputs, [count][number_rows][n] and [count]; null where the rules read no such numbers.
+  const double* weights = nullptr;
+  const double* capacities = nullptr;
   const int32_t* parameter_sets = nullptr;  // [count], non-decreasing; null: all 0
   // A user's own problem, which must outlive the call, and the items in the user's units, [count][n][F].
   const OwnProblem* own = nullptr;
@@ -45,7 +46,8 @@ struct SequenceBatch {
   const double* items = nullptr;
 
   int width() const { return own != nullptr ? own->width() : feature_count(problem); }
-  int steps() const { return max_steps(problem, n); }  // of an order
+  int steps() const { return max_steps(problem, n); }                                       // of an order
+  size_t numbers_each() const { return static_cast<size_t>(number_rows(problem, n)) * n; }  // of `weights`
   int set_of(int sequence) const { return parameter_sets == nullptr ? 0 : parameter_sets[sequence]; }
   const float* features_of(int sequence) const {
     return features + static_cast<size_t>(sequence) * n * width();
@@ -61,9 +63,11 @@ struct SequenceBatch {
       inputs.features = features_of(sequence);
     }
     if (capacities == nullptr) return inputs;
-    inputs.weights = weights + static_cast<size_t>(sequence) * n;
+    inputs.weights = weights + static_cast<size_t>(sequence) * numbers_each();
     inputs.capacity = capacities[sequence];
     inputs.stop_at_first_misfit = policy.stop_at_first_misfit;
+    inputs.masks = policy.masks;
+    inputs.penalty = policy.penalty;
     return inputs;
   }
 };

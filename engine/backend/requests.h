@@ -146,16 +146,16 @@ inline uint64_t fingerprint_of(const SequenceBatch& batch, const int32_t* counts
     if (values != nullptr) hash = hash_array(values, count * sizeof *values, hash);
   };
   const int32_t shape[] = {static_cast<int32_t>(batch.problem), batch.n, batch.count,
-                           policy.stop_at_first_misfit};
+                           policy.stop_at_first_misfit, policy.masks};
   const float scale[] = {policy.temperature, policy.clip.value_or(0.0f)};
-  add(shape, 4);
+  add(shape, 5);
   add(scale, 2);
   for (int s = 0; s < batch.count; ++s) {
     const int32_t set = batch.set_of(s);  // null and all 0 are the same
     add(&set, 1);
   }
   add(batch.features, batch.width() * items);
-  add(batch.weights, items);
+  add(batch.weights, static_cast<size_t>(batch.count) * batch.numbers_each());
   add(batch.capacities, batch.count);
   add(counts, batch.count);
   add(orders, static_cast<size_t>(count_rollouts(counts, batch.count)) * batch.steps());

@@ -52,9 +52,12 @@ std::vector<float> cvrp_features(const Instance& instance, double) {
 
 // Rounded down, so that what fits in the user's numbers fits in these: the share, a float, may be too large
 // by 2^-24 of itself.
-double trained_demand(const float* features, double trained_capacity) {
+void trained_demands(int n, const float* features, double trained_capacity, double* demands) {
   constexpr double kSteps = 65536.0;
-  return std::floor(static_cast<double>(features[2]) * (1.0 - 0x1p-22) * trained_capacity * kSteps) / kSteps;
+  for (int item = 0; item < n; ++item) {
+    const double share = features[kNumbers * item + 2];
+    demands[item] = std::floor(share * (1.0 - 0x1p-22) * trained_capacity * kSteps) / kSteps;
+  }
 }
 
 // Each route from its end with the lower number, and the routes by their first customers.
@@ -157,6 +160,7 @@ extern const Problem kCvrpProblem = {.kind = ProblemKind::kCvrp,
                                      .sense = Sense::kMinimise,
                                      .has_capacity = CvrpRules::kHasCapacity,
                                      .has_packing = false,
+                                     .has_exact = false,
                                      .has_depot = true,
                                      .has_symmetries = true,
                                      .has_all_items = true,
@@ -172,7 +176,8 @@ extern const Problem kCvrpProblem = {.kind = ProblemKind::kCvrp,
                                          [](int n) {
                                            return n <= 11 ? 20.0 : n <= 21 ? 30.0 : n <= 51 ? 40.0 : 50.0;
                                          },
-                                     .rule_weight = trained_demand,
+                                     .rule_numbers = packing_numbers,
+                                     .trained_numbers = trained_demands,
                                      .drawn_number = drawn_number};
 
 }  // namespace pointsman

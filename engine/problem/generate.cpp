@@ -34,6 +34,7 @@ void write_items(uint64_t seed, uint64_t index, Instance& instance) {
             problem.drawn_number(item, field + i, uniform_double(block.word[2 * i], block.word[2 * i + 1]));
     }
   }
+  if (problem.finish_drawn) problem.finish_drawn(instance);
 }
 
 // Ways uniform in [0, 1), each then replaced by the shortest way round (Floyd 1962): block a n + b holds the
@@ -107,7 +108,7 @@ void generate_features(ProblemKind problem, int n, double capacity, uint64_t see
   Instance instance = blank_instance(problem, n);
   instance.capacity = capacity;
   write_items(seed, index, instance);
-  if (!problem_of(instance).has_depot) {  // its numbers are in network units
+  if (instance.width() == 2) {  // its numbers are in network units
     std::copy(instance.values.begin(), instance.values.end(), features);
     return;
   }
@@ -154,8 +155,9 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
       fill(1, n, 2, 3, draw_demand);
       break;
     case ItemFields::kOwn:  // drawn by the user's function
+    case ItemFields::kCoordinatesAndWindows:
     case ItemFields::kDistances:
-      throw std::invalid_argument("generate_like_numpy: not for matrices");
+      throw std::invalid_argument("generate_like_numpy: not for this problem");
   }
   return batch;
 }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random instances: uniform in the unit square (TSP), weights and values uniform in [0, 1) (KnapSack), places
 // uniform in the unit square and demands 1 .. 9 (CVRP; Kool et al. 2019), ways uniform in [0, 1) and then
-// closed under the triangle inequality (ATSP; Kwon et al. 2021). And how one instance becomes many input
-// sequences: dihedral copies and random input orders.
+// closed under the triangle inequality (ATSP; Kwon et al. 2021), places uniform in a square of side 100 with
+// windows around the times of a random tour (TSPTW; Dumas et al. 1995). And how one instance becomes many
+// input sequences: dihedral copies and random input orders.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "engine/problem/instance.h"
+#include "engine/problem/problem.h"
 #include "kernels/tools/stop_token.h"
 
 namespace pointsman {
@@ -26,9 +28,15 @@ void generate_features(ProblemKind problem, int n, double capacity, uint64_t see
 // Bit for bit what `numpy.random.seed(seed); numpy.random.uniform(size=(count, n, 2))` gives (MT19937, 53-bit
 // doubles), or for KnapSack two calls of size (count, n): all weights, then all values; for CVRP Kool's
 // generator: uniform(size=(count, 2)) depots, uniform(size=(count, n - 1, 2)) customers, randint(1, 10,
-// size=(count, n - 1)) demands. std::invalid_argument for problems of matrices.
+// size=(count, n - 1)) demands. std::invalid_argument for other problems.
 InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int count,
                                   const StopToken& stop = {});
+
+// Whether it takes a problem whose items have these numbers.
+inline bool can_be_like_numpy(ItemFields fields) {
+  return fields == ItemFields::kCoordinates || fields == ItemFields::kWeightAndValue ||
+         fields == ItemFields::kCoordinatesAndDemand;
+}
 
 // The eight symmetries of the unit square, copy 0 being the identity. point: [2], in place.
 void apply_dihedral(int copy, float* point);

@@ -19,7 +19,8 @@ namespace pointsman {
 
 // How a tour is measured: kEuclidean is the plain, unrounded length; kExplicit takes the distances of a
 // matrix as they are; kGeom is Concorde's great circle between decimal degrees, in whole metres; kHaversine
-// and kHaversineKm are unrounded ones, in metres and kilometres. The others are TSPLIB95's, section 2.
+// and kHaversineKm are unrounded ones, in metres and kilometres; kFloor2d is the length rounded down. The
+// others are TSPLIB95's, section 2.
 enum class Metric {
   kEuclidean,
   kEuc2d,
@@ -31,7 +32,8 @@ enum class Metric {
   kExplicit,
   kGeom,
   kHaversine,
-  kHaversineKm
+  kHaversineKm,
+  kFloor2d
 };
 
 // Distances of n cities, 0 from a city to itself.
@@ -64,8 +66,9 @@ struct Instance {
   ProblemKind problem = ProblemKind::kTsp;
   Metric metric = Metric::kEuclidean;  // TSP and CVRP
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
-  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; a user's own problem
-  // what it says; empty with a matrix, as ATSP always has
+  // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; TSPTW x, y, when it
+  // opens, closes (may be infinite), and how long a visit takes, the depot first; a user's own problem what
+  // it says; empty with a matrix, as ATSP always has, but of TSPTW with x and y 0
   std::vector<double> values;
   // Set exactly when the metric is kExplicit. All copies of the instance share it and nobody changes it.
   std::shared_ptr<const DistanceMatrix> matrix;
@@ -108,8 +111,8 @@ inline InstancePointers pointers_to(std::span<const Instance> instances) {
   return pointers;
 }
 
-// kUnsolved: a limit or a signal came first. kInfeasible: every order found takes ways that are forbidden.
-// Neither has an order and an objective.
+// kUnsolved: a limit or a signal came first. kInfeasible: every order found takes forbidden ways, or comes
+// too late. Neither has an order and an objective.
 enum class Status { kDone, kTimeLimit, kInterrupted, kUnsolved, kInfeasible };
 
 // As the JSON says it.
@@ -119,12 +122,22 @@ inline const char* name_of(Status status) {
 }
 
 // What an answer's search began with; kNone: its mode does not tell.
-enum class Start { kNone, kGreedyEdges, kNetwork, kExact, kBranchAndBound, kNearestNeighbour, kSavings };
+enum class Start {
+  kNone,
+  kGreedyEdges,
+  kNetwork,
+  kExact,
+  kBranchAndBound,
+  kNearestNeighbour,
+  kSavings,
+  kClosingTimes
+};
 
 // As the JSON says it. kBranchAndBound: the best that its bounded work found, not proved to be the best.
 inline const char* name_of(Start start) {
-  constexpr const char* kNames[] = {
-      "", "greedy_edges", "network", "exact", "branch_and_bound", "nearest_neighbour", "savings"};
+  constexpr const char* kNames[] = {"",        "greedy_edges",     "network",
+                                    "exact",   "branch_and_bound", "nearest_neighbour",
+                                    "savings", "closing_times"};
   return kNames[static_cast<int>(start)];
 }
 
@@ -134,7 +147,9 @@ struct Solution {
   // order, 0 between two routes; a user's own problem: its items in order
   std::vector<int32_t> order;
   double objective = 0.0;  // TSP, CVRP: length under the instance's metric; KnapSack: packed value
-  int64_t violation = 0;   // how many forbidden ways the order takes, which make its length infinite
+  // How many forbidden ways the order takes, or of TSPTW its delays, in the user's units; above 0 its length
+  // is infinite.
+  double violation = 0.0;
   double unrounded = 0.0;  // the Euclidean length, which no metric rounds; without coordinates the objective
   double weight = 0.0;     // packed by KnapSack
   double log_prob = 0.0;   // of the network for the order it drew; NaN when no network did
@@ -144,7 +159,8 @@ struct Solution {
   double bound = std::numeric_limits<double>::quiet_NaN();
   Status status = Status::kDone;
   Start start = Start::kNone;
-  int64_t kicks = 0;  // that local search made
+  int64_t kicks = 0;    // that local search made
+  int64_t redrawn = 0;  // samples drawn because all those before were infeasible
 };
 
 using SolutionBatch = std::vector<Solution>;
@@ -162,8 +178,8 @@ inline Solution unsolved() {
   return solution;
 }
 
-// Of one whose best order takes so many forbidden ways.
-inline Solution infeasible(int64_t violation) {
+// Of one whose best order violates so much.
+inline Solution infeasible(double violation) {
   Solution solution = unsolved();
   solution.violation = violation;
   solution.status = Status::kInfeasible;
@@ -184,7 +200,8 @@ inline uint64_t instance_hash(const Instance& instance) {
   const auto add = [&](const auto& numbers) {
     hash = hash_array(numbers.data(), numbers.size() * sizeof numbers[0], hash);
   };
-  add(instance.matrix ? instance.matrix->above : instance.values);
+  if (instance.matrix) add(instance.matrix->above);
+  add(instance.values);
   if (instance.matrix) add(instance.matrix->back);
   add(instance.forced);
   if (!instance.forbidden.empty()) {

@@ -72,33 +72,38 @@ void make_packing_example(int n, const float* features, int32_t* order) {
 
 }  // namespace
 
-extern const Problem kKnapsackProblem = {
-    .kind = ProblemKind::kKnapsack,
-    .title = "KnapSack",
-    .model_prefix = "knap",
-    .item = "item",
-    .items = "items",
-    .answer = "packing",
-    .order_key = "items",
-    .objective_key = "value",
-    .measure = "value",
-    .full_measure = "packed value",
-    .fields = ItemFields::kWeightAndValue,
-    .sense = Sense::kMaximise,
-    .has_capacity = KnapsackRules::kHasCapacity,
-    .has_packing = true,
-    .has_depot = false,
-    .has_symmetries = false,
-    .has_all_items = false,
-    .has_local_search = false,
-    .has_two_opt = false,
-    .features = knapsack_features,
-    .validate = validate_packing,
-    .objective = value_of,
-    .canonical = sorted_items,
-    .make_example = make_packing_example,
-    // Bello et al. 2017, section 5.4.
-    .default_capacity = [](int n) { return n <= 50 ? 12.5 : 25.0; },
-    .rule_weight = [](const float* item, double) { return double{item[0]}; }};
+extern const Problem kKnapsackProblem = {.kind = ProblemKind::kKnapsack,
+                                         .title = "KnapSack",
+                                         .model_prefix = "knap",
+                                         .item = "item",
+                                         .items = "items",
+                                         .answer = "packing",
+                                         .order_key = "items",
+                                         .objective_key = "value",
+                                         .measure = "value",
+                                         .full_measure = "packed value",
+                                         .fields = ItemFields::kWeightAndValue,
+                                         .sense = Sense::kMaximise,
+                                         .has_capacity = KnapsackRules::kHasCapacity,
+                                         .has_packing = true,
+                                         .has_exact = true,
+                                         .has_depot = false,
+                                         .has_symmetries = false,
+                                         .has_all_items = false,
+                                         .has_local_search = false,
+                                         .has_two_opt = false,
+                                         .features = knapsack_features,
+                                         .validate = validate_packing,
+                                         .objective = value_of,
+                                         .canonical = sorted_items,
+                                         .make_example = make_packing_example,
+                                         // Bello et al. 2017, section 5.4.
+                                         .default_capacity = [](int n) { return n <= 50 ? 12.5 : 25.0; },
+                                         .rule_numbers = packing_numbers,
+                                         .trained_numbers =
+                                             [](int n, const float* features, double, double* weights) {
+                                               for (int item = 0; item < n; ++item)
+                                                 weights[item] = features[2 * item];
+                                             }};
 
 }  // namespace pointsman

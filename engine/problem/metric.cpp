@@ -68,6 +68,8 @@ double city_distance(const Instance& instance, int a, int b) {
   switch (instance.metric) {
     case Metric::kEuc2d:
       return nearest_integer(std::sqrt(squared));
+    case Metric::kFloor2d:
+      return std::floor(std::sqrt(squared));
     case Metric::kCeil2d:
       return std::ceil(std::sqrt(squared));
     case Metric::kAtt: {

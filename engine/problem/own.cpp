@@ -97,6 +97,7 @@ extern const Problem kOwnProblem = {
     .sense = Sense::kMinimise,
     .has_capacity = OwnRules::kHasCapacity,
     .has_packing = false,
+    .has_exact = false,
     .has_depot = false,
     .has_symmetries = false,
     .has_all_items = true,

@@ -109,9 +109,8 @@ double value_above(const ValueUnits& values, Int128 sum) {
   return above * (1.0 + (static_cast<double>(values.values.size()) + 4.0) * 0x1p-52);
 }
 
-RuleNumbers rule_numbers(const Instance& instance) {
+RuleNumbers packing_numbers(const Instance& instance) {
   RuleNumbers out{std::vector<double>(static_cast<size_t>(instance.n()), 0.0), instance.capacity};
-  if (!problem_of(instance).has_capacity) return out;
   const auto [unit, weights, room] = weight_units(instance);
   // Integers too large for exact differences in double are told in 2^shift: weights rounded up.
   const int shift = unit.exact && room >= static_cast<int64_t>(kExactInRules) ? std::ilogb(room) - 52 : 0;

@@ -42,13 +42,14 @@ ValueUnits value_units(const Instance& instance, const WeightUnits& packing);
 // larger objective. Of integers it is `sum` itself where a double holds it, as one below 2^53 does.
 double value_above(const ValueUnits& values, Int128 sum);
 
-// What KnapsackRules are made from, who subtract weights in double: what they let through never weighs more
-// than WeightUnits::room. Where the unit is exact, so are their differences.
+// What rules read: RuleInputs::weights and capacity.
 struct RuleNumbers {
-  std::vector<double> weights;  // [n]; zeros of problems without a capacity
+  std::vector<double> weights;  // [Rules::number_rows(n)][n]
   double capacity = 0.0;
 };
-RuleNumbers rule_numbers(const Instance& instance);
+// Those of problems with a capacity, who subtract weights in double: what they let through never weighs more
+// than WeightUnits::room. Where the unit is exact, so are their differences.
+RuleNumbers packing_numbers(const Instance& instance);
 
 // Of the first (0: weights) or second (1: values) numbers of some items, added in their order; the double
 // next to their sum where all are integers.

@@ -31,6 +31,10 @@ bool is_better(ProblemKind kind, double a, double b) {
   return problem_of(kind).sense == Sense::kMinimise ? a < b : a > b;
 }
 
+bool is_better(ProblemKind kind, const Solution& a, const Solution& b) {
+  return a.violation != b.violation ? a.violation < b.violation : is_better(kind, a.objective, b.objective);
+}
+
 double gap(ProblemKind kind, double objective, double reference) {
   constexpr double kLargestRatio = 1e100;  // what every reader of numbers takes
   if (objective == reference) return 0.0;  // also when both are 0
@@ -46,10 +50,10 @@ std::string validate_solution(const Instance& instance, Solution& solution) {
   for (const int32_t item : solution.order) {
     if (item < 0 || item >= instance.n()) {
       return what + " " + std::to_string(item) + " does not exist: there are " +
-             std::to_string(instance.n() - problem_of(instance).depots());
+             std::to_string(instance.n() - (problem_of(instance).has_depot ? 1 : 0));
     }
     if (seen[item]) return what + " " + std::to_string(item) + " occurs twice";
-    seen[item] = item >= problem_of(instance).depots();
+    seen[item] = item > 0 || !problem_of(instance).has_depot;
   }
   return problem_of(instance).validate(instance, solution);
 }
@@ -76,17 +80,34 @@ InstanceRules::InstanceRules(const Instance& instance) : numbers_(rule_numbers(i
 
 int longest_order(const Instance& instance) { return max_steps(instance.problem, instance.n()); }
 
+RuleNumbers rule_numbers(const Instance& instance) {
+  const auto numbers = problem_of(instance).rule_numbers;
+  return numbers ? numbers(instance) : RuleNumbers();
+}
+
+RuleNumbers trained_numbers(const Problem& problem, int n, const float* features, double trained_capacity) {
+  RuleNumbers out;
+  if (!problem.trained_numbers) return out;
+  out.weights.resize(static_cast<size_t>(number_rows(problem.kind, n)) * n);
+  problem.trained_numbers(n, features, trained_capacity, out.weights.data());
+  out.capacity = problem.has_capacity ? trained_capacity : 1.0;
+  return out;
+}
+
 bool is_reachable(const Instance& instance, Solution solution) {
   if (!validate_solution(instance, solution).empty()) return false;
-  const InstanceRules made(instance);
-  return with_rules(instance.problem, [&]<typename Rules>() {
-    const int n = instance.n();
-    Rules rules = Rules::make(made.inputs());
+  return is_reachable(instance.problem, InstanceRules(instance).inputs(), solution.order);
+}
+
+bool is_reachable(ProblemKind kind, const RuleInputs& inputs, const std::vector<int32_t>& order) {
+  return with_rules(kind, [&]<typename Rules>() {
+    const int n = inputs.n;
+    Rules rules = Rules::make(inputs);
     std::vector<uint32_t> words(Rules::words(n));
     rules.use_words(words.data());
     std::vector<int32_t> remaining(n);
     int count = initial_remaining(rules, remaining.data(), n);
-    for (const int32_t item : solution.order) {
+    for (const int32_t item : order) {
       const auto found = std::find(remaining.begin(), remaining.begin() + count, item);
       if (found == remaining.begin() + count) return false;
       rules.step(item);

@@ -17,7 +17,15 @@ namespace pointsman {
 // What the numbers of an item are.
 // kDistances: an instance is a matrix, and items have no numbers of their own.
 // kOwn: a user's own, of which nothing else is known.
-enum class ItemFields { kCoordinates, kWeightAndValue, kCoordinatesAndDemand, kDistances, kOwn };
+// kCoordinatesAndWindows: x, y, when the place opens and closes, and how long a visit takes.
+enum class ItemFields {
+  kCoordinates,
+  kWeightAndValue,
+  kCoordinatesAndDemand,
+  kCoordinatesAndWindows,
+  kDistances,
+  kOwn
+};
 
 // A length measures an answer, under the instance's metric.
 inline bool has_metric(ItemFields fields) {
@@ -44,7 +52,8 @@ struct Problem {
   ItemFields fields;
   Sense sense;
   bool has_capacity;      // as its rules say
-  bool has_packing;       // an answer is a packing, which branch and bound and the ratio heuristic can make
+  bool has_packing;       // an answer is a packing, which the ratio heuristic can make
+  bool has_exact;         // there is a search that ends with the best answer
   bool has_depot;         // item 0 is a depot: an order may name it again and again
   bool has_symmetries;    // the eight symmetries of the unit square leave an instance what it is
   bool has_all_items;     // an answer is an order of all items, else a choice of some
@@ -66,16 +75,22 @@ struct Problem {
   void (*make_example)(int n, const float* features, int32_t* order);
   // Capacity of generated instances of n items; 0 without capacities.
   double (*default_capacity)(int n);
-  // Of problems with a capacity: what an item of a training weighs, of its features [F].
-  double (*rule_weight)(const float* features, double trained_capacity) = nullptr;
+  // What its rules read (RuleInputs::weights, capacity); null: no numbers. trained_numbers() writes those of
+  // a training, numbers: [Rules::number_rows(n)][n], of its features [n][F].
+  RuleNumbers (*rule_numbers)(const Instance& instance) = nullptr;
+  void (*trained_numbers)(int n, const float* features, double trained_capacity, double* numbers) = nullptr;
   // Number `field` of a generated item, of one uniform in [0, 1).
   double (*drawn_number)(int item, int field, double uniform) = [](int, int, double uniform) {
     return uniform;
   };
 
-  double least_capacity = 0.0;  // of generated instances: the largest number that is drawn
+  // Makes an instance of its drawn numbers; null: they are it.
+  void (*finish_drawn)(Instance& instance) = nullptr;
 
-  int depots() const { return has_depot ? 1 : 0; }
+  double least_capacity = 0.0;  // of generated instances: the largest number that is drawn
+  bool has_first = false;       // item 0 is a depot that every order begins with
+
+  int depots() const { return has_depot || has_first ? 1 : 0; }
 };
 
 const Problem& problem_of(ProblemKind kind);
@@ -86,6 +101,8 @@ inline double sign_of(const Problem& problem) { return problem.sense == Sense::k
 
 // True when objective a is the better one.
 bool is_better(ProblemKind kind, double a, double b);
+// True when answer a is: less violation first.
+bool is_better(ProblemKind kind, const Solution& a, const Solution& b);
 
 // How far an objective is from a reference >= 0, as a fraction of it; NaN above 1e100, as beside a 0.
 double gap(ProblemKind kind, double objective, double reference);
@@ -139,5 +156,11 @@ int longest_order(const Instance& instance);
 // Whether a network could have drawn this answer: valid, every item feasible when its turn came, and none
 // left that still would be.
 bool is_reachable(const Instance& instance, Solution solution);
+// The same of a valid order, by rules made of `inputs`.
+bool is_reachable(ProblemKind kind, const RuleInputs& inputs, const std::vector<int32_t>& order);
+
+// What the rules of an instance read, and those of a sequence of a training; empty where they read nothing.
+RuleNumbers rule_numbers(const Instance& instance);
+RuleNumbers trained_numbers(const Problem& problem, int n, const float* features, double trained_capacity);
 
 }  // namespace pointsman

@@ -97,10 +97,9 @@ Solution improve_candidates(const Instance& instance, std::vector<Solution> cand
   bool finished = search->descend(candidates.front(), to_the_end);
   for (size_t i = 1; i < candidates.size() && finished; ++i)
     finished = search->descend(candidates[i], control);
-  Solution best = std::move(
-      *std::min_element(candidates.begin(), candidates.end(), [&](const Solution& a, const Solution& b) {
-        return is_better(instance.problem, a.objective, b.objective);
-      }));
+  Solution best = std::move(*std::min_element(
+      candidates.begin(), candidates.end(),
+      [&](const Solution& a, const Solution& b) { return is_better(instance.problem, a, b); }));
   best.network_objective = network_objective;
   if (finished && options.kicks != 0) finished = search->improve(best, control, workers);
   if (!finished && best.status == Status::kDone) best.status = control.check();
@@ -399,7 +398,9 @@ PolicyStatistics solve_instances(const Devices& devices, const ModelConfig& conf
       const int64_t wanted = default_kicks(problem_of(*job.instances[i]), job.instances[i]->n());
       const bool was_searched =
           answer.status == Status::kDone || (answer.status == Status::kTimeLimit && answer.kicks >= wanted);
+      const int64_t redrawn = answer.redrawn;
       answer = was_searched ? infeasible(answer.violation) : unsolved();
+      answer.redrawn = redrawn;
     }
     job.sink(i, std::move(answer));
   };

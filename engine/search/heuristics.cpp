@@ -11,6 +11,7 @@
 #include "engine/problem/fixed_edges.h"
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "engine/search/distances.h"
 #include "kernels/common/rules.h"
 
@@ -21,6 +22,23 @@ constexpr int64_t kSamplesPerCheck = 64;  // random orders between two questions
 
 using Order = std::vector<int32_t>;
 
+// Each time the first item of the order that is feasible, or else the last resort.
+template <typename Rules>
+Order by_turns(Rules rules, Order order) {
+  Order taken;
+  std::vector<int32_t> listed(order.size());
+  while (!order.empty()) {
+    const int count = list_feasible(rules, listed.data(), static_cast<int>(listed.size()));
+    const auto next = std::ranges::find_if(order, [&](int32_t item) {
+      return std::binary_search(listed.begin(), listed.begin() + count, item);
+    });
+    rules.step(*next);
+    taken.push_back(*next);
+    order.erase(next);
+  }
+  return taken;
+}
+
 // The items of an order that are feasible when their turn comes; with a depot, where one is not, after a
 // return.
 Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order& order) {
@@ -29,6 +47,7 @@ Order feasible_part(ProblemKind problem, const RuleNumbers& numbers, const Order
     Rules rules = Rules::make({numbers.weights.data(), numbers.capacity, false, n});
     std::vector<uint32_t> words(Rules::words(n));
     rules.use_words(words.data());
+    if constexpr (kHasLastResort<Rules>) return by_turns(rules, order);
     Order taken;
     const auto take = [&](int32_t item) {
       if (!rules.feasible(item)) return false;
@@ -80,6 +99,15 @@ Order with_what_is_given(const Instance& instance, Order order) {
   return whole;
 }
 
+// As TSPTW has them.
+Order by_closing_times(const Instance& instance) {
+  Order order(static_cast<size_t>(instance.n()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto closes = [&](int32_t place) { return instance.item(place)[InstancePlaces::kCloses]; };
+  std::ranges::stable_sort(order, {}, closes);
+  return order;
+}
+
 Order quick_order(const Instance& instance) {
   if (instance.own) {
     Order upward(static_cast<size_t>(instance.n()));
@@ -87,8 +115,11 @@ Order quick_order(const Instance& instance) {
     return feasible_order(instance, upward);
   }
   const Problem& problem = problem_of(instance);
-  Order order = problem.has_packing ? packing_by_ratio(instance) : along_curve(instance);
-  if (problem.has_depot) order = feasible_part(problem.kind, rule_numbers(instance), order);
+  Order order = problem.has_packing ? packing_by_ratio(instance)
+                : problem.has_first ? by_closing_times(instance)
+                                    : along_curve(instance);
+  if (problem.has_depot || problem.has_first)
+    order = feasible_part(problem.kind, rule_numbers(instance), order);
   return with_what_is_given(instance, std::move(order));
 }
 

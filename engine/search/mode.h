@@ -35,7 +35,8 @@ inline constexpr ModeInfo kModes[] = {
     {Mode::kSample, "sample", "the best of many samples", true, false, true, ModeNumber::kSamples, nullptr},
     {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, false, ModeNumber::kSamples,
      nullptr},
-    {Mode::kLocal, "local", "tours: greedy edges, Lin-Kernighan moves, then kicks; CVRP: savings, then kicks",
+    {Mode::kLocal, "local",
+     "tours: greedy edges, Lin-Kernighan moves, then kicks; CVRP: savings, TSPTW: closing times, then kicks",
      false, false, false, ModeNumber::kKicks, &Problem::has_local_search},
     {Mode::kTwoOpt, "2opt", "2-opt and Or-opt moves, then kicks: many instances at once, for a GPU", false,
      false, false, ModeNumber::kKicks, &Problem::has_two_opt},
@@ -45,8 +46,8 @@ inline constexpr ModeInfo kModes[] = {
      &Problem::has_packing},
     {Mode::kSavings, "savings", "routes joined where that saves most", false, true, false, ModeNumber::kNone,
      &Problem::has_depot},
-    {Mode::kExact, "exact", "branch and bound", false, false, false, ModeNumber::kNone,
-     &Problem::has_packing},
+    {Mode::kExact, "exact", "KnapSack: branch and bound; TSPTW: dynamic programming", false, false, false,
+     ModeNumber::kNone, &Problem::has_exact},
 };
 
 inline std::span<const ModeInfo> all_modes() { return kModes; }

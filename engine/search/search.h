@@ -46,6 +46,7 @@ struct SamplingOptions {
   bool shuffle = false;
   Policy policy;
   uint64_t seed = kDefaultSeed;
+  // Where all are infeasible (TSPTW) as many follow, up to ten times.
   int candidates = 1;  // how many distinct best samples to return per instance (for improvement)
 };
 

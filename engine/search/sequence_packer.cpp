@@ -55,7 +55,7 @@ SequencePacker::SequencePacker(std::span<const Instance* const> instances, doubl
       throw std::invalid_argument("instances of several sizes or problems in one batch");
     }
     inputs_.push_back(problem_of(*instance).features(*instance, trained_capacity));
-    if (problem_of(*instance).has_capacity) rule_numbers_.push_back(rule_numbers(*instance));
+    if (problem_of(*instance).rule_numbers) rule_numbers_.push_back(rule_numbers(*instance));
   }
   clear();
 }
@@ -70,7 +70,12 @@ void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, 
   sequences_.add_items(inputs_[instance].data(), copy, order, instances_[instance]->values.data());
   if (!rule_numbers_.empty()) {
     const RuleNumbers& numbers = rule_numbers_[instance];
-    for (int i = 0; i < n_; ++i) sequences_.weights.push_back(numbers.weights[order.empty() ? i : order[i]]);
+    const int rows = static_cast<int>(numbers.weights.size()) / n_;
+    for (int row = 0; row < rows; ++row) {
+      const bool is_of_item = rows > n_ && row < n_ && !order.empty();
+      const double* const from = &numbers.weights[static_cast<size_t>(is_of_item ? order[row] : row) * n_];
+      for (int i = 0; i < n_; ++i) sequences_.weights.push_back(from[order.empty() ? i : order[i]]);
+    }
     sequences_.capacities.push_back(numbers.capacity);
   }
   sequences_.parameter_sets.push_back(draws.parameter_set);

@@ -18,7 +18,7 @@ struct Sequences {
   ProblemKind problem = ProblemKind::kTsp;
   int n = 0;
   std::vector<float> features = {};          // [count][n][F]
-  std::vector<double> weights = {};          // [count][n], of rule_numbers(); empty without capacities
+  std::vector<double> weights = {};          // [count][number_rows][n], of rule_numbers(); may be empty
   std::vector<double> capacities = {};       // [count]; likewise
   std::vector<int32_t> parameter_sets = {};  // [count]
   // As RolloutRequest has them, [count] or empty.
@@ -69,7 +69,7 @@ class SequencePacker {
   std::span<const Instance* const> instances_;
   const int n_;
   std::vector<std::vector<float>> inputs_;  // of each instance, [n][F]
-  std::vector<RuleNumbers> rule_numbers_;   // of each instance; empty without capacities
+  std::vector<RuleNumbers> rule_numbers_;   // of each instance; empty where the rules read none
   Sequences sequences_;
   std::vector<std::vector<int32_t>> orders_;
 };

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/problem/problem.h"
 #include "kernels/tools/fnv1a.h"
 #include "models/parameter_layout.h"
 #include "models/tools/json_text.h"
@@ -44,6 +45,15 @@ void visit_own(Visitor& visit, Options& options) {
   visit("offsets", options.model.own.offsets);
   visit("scales", options.model.own.scales);
   visit("cost_unit", options.model.own.cost_unit);
+}
+
+// Of TSPTW, behind these.
+template <class Visitor, class Options>
+void visit_windows(Visitor& visit, Options& options) {
+  if (!problem_of(options.model.problem).has_first) return;
+  visit("infeasible", options.infeasible);
+  visit("penalty", options.penalty);
+  visit("penalty_rate", options.penalty_rate);
 }
 
 uint32_t version_of(const ModelConfig& model) {
@@ -112,6 +122,8 @@ void visit_file(Visitor& visit, uint32_t version, Options& options, State& state
   visit_state(visit, state);
   if (version == kEncoderVersion) visit_encoder(visit, options);
   if (version == kEncoderVersion) visit_own(visit, options);
+  visit_windows(visit, options);
+  if (problem_of(options.model.problem).has_first) visit("state.penalty", state.penalty);
 }
 
 struct Writer {
@@ -166,6 +178,9 @@ struct Reader {
   void operator()(const char* name, Baseline& value) {
     choose(name, value, static_cast<uint32_t>(Baseline::kRollout), "unknown baseline");
   }
+  void operator()(const char* name, Infeasible& value) {
+    choose(name, value, static_cast<uint32_t>(Infeasible::kBoth), "unknown choice");
+  }
   void operator()(const char* name, Encoder& value) {
     choose(name, value, static_cast<uint32_t>(Encoder::kAttention), "unknown encoder");
   }
@@ -183,10 +198,13 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   std::vector<std::pair<std::string, std::string>> fields;
   const auto describe = [&]<class T>(const char* name, const T& value) {
     constexpr const char* kBaselines[] = {"shared", "critic", "ema", "rollout"};
+    constexpr const char* kChoices[] = {"mask", "penalty", "both"};
     if constexpr (std::is_same_v<T, bool>) {
       fields.emplace_back(name, value ? "on" : "off");
     } else if constexpr (std::is_same_v<T, Baseline>) {
       fields.emplace_back(name, kBaselines[static_cast<int>(value)]);
+    } else if constexpr (std::is_same_v<T, Infeasible>) {
+      fields.emplace_back(name, kChoices[static_cast<int>(value)]);
     } else if constexpr (std::is_enum_v<T>) {
       fields.emplace_back(name, name_of(value));
     } else if constexpr (std::is_same_v<T, std::vector<double>>) {
@@ -198,6 +216,7 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   visit_identity(describe, options);
   visit_encoder(describe, options);
   visit_own(describe, options);
+  visit_windows(describe, options);
   return fields;
 }
 
@@ -255,7 +274,8 @@ void check_values(const Checkpoint& checkpoint, const Reader& reader) {
   require(are_finite(optimiser.first_moment) && are_finite(squares) &&
               std::none_of(squares.begin(), squares.end(), [](float square) { return square < 0.0f; }),
           "optimiser", "no moments");
-  require(is_finite(state.average) && is_finite(state.seconds), "average, seconds", "not finite");
+  require(is_finite(state.average) && is_finite(state.seconds) && is_finite(state.penalty),
+          "average, seconds, penalty", "not finite");
   const bool has_baseline = checkpoint.options.baseline == Baseline::kRollout;
   require(state.baseline_parameters.size() == (has_baseline ? size : 0), "baseline_parameters",
           "not the size that the baseline needs");

@@ -29,6 +29,7 @@ struct TrainState {
   int64_t prior_tours = 0;  // training_tours of the model that the training started from
   double seconds = 0.0;     // wall-clock time of all runs together
   bool average_started = false;
+  double penalty = 0.0;  // TSPTW: Policy's
   double average = 0.0;  // kEma: b, network units
   IntervalSums interval;
   std::vector<float> parameters;  // [layout.size]

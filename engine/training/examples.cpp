@@ -53,14 +53,11 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
       Solution solution = solutions[row];
       const std::string wrong = validate_solution(instance, solution);
       if (!wrong.empty()) refuse(row, wrong);
-      Instance scaled;  // in the network's own numbers: a packing may fit in double and not in float
-      scaled.problem = instance.problem;
-      scaled.capacity = config.capacity;
-      scaled.values.assign(features.begin(), features.end());
-      const Problem& problem = problem_of(instance);
-      for (size_t i = 0; problem.has_depot && i < features.size(); i += scaled.width())
-        scaled.values[i + 2] = problem.rule_weight(&features[i], config.capacity);
-      if (!is_reachable(scaled, solution)) {
+      // In the network's own numbers: a packing may fit in double and not in float.
+      const RuleNumbers numbers =
+          trained_numbers(problem_of(instance), instance.n(), features.data(), config.capacity);
+      RuleInputs inputs{numbers.weights.data(), numbers.capacity, false, instance.n()};
+      if (!is_reachable(config.problem, inputs, solution.order)) {
         ++examples.unreachable;
         continue;
       }

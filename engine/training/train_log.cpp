@@ -37,7 +37,9 @@ std::string lines_up_to(int64_t last_step, std::istream& log) {
 }  // namespace
 
 std::string log_line(const TrainProgress& p) {
-  JsonText seconds, cross_entropy;
+  JsonText seconds, cross_entropy, infeasible, penalty;
+  if (!std::isnan(p.infeasible)) infeasible = p.infeasible;
+  if (!std::isnan(p.penalty)) penalty = p.penalty;
   char text[32];
   seconds.text = {text, std::to_chars(text, text + sizeof text, p.seconds, std::chars_format::fixed, 3).ptr};
   if (!std::isnan(p.cross_entropy)) cross_entropy = p.cross_entropy;
@@ -53,6 +55,8 @@ std::string log_line(const TrainProgress& p) {
                       {"mean_logit", p.mean_logit},
                       {"saturated", p.saturated},
                       {"learning_rate", p.learning_rate},
+                      {"infeasible", infeasible},
+                      {"penalty", penalty},
                       {"cross_entropy", cross_entropy}})
       .text;
 }

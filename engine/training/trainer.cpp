@@ -9,6 +9,7 @@
 #include <span>
 
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "engine/training/baseline.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/train_log.h"
@@ -54,6 +55,7 @@ void check_options(const TrainOptions& o) {
           "not for a user's own problem");
   require(!o.is_supervised() || o.entropy == 0.0f, "supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "the model has no critic");
+  require(o.penalty >= 0.0 && std::isfinite(o.penalty), "the penalty must not be negative");
   require(o.decay_steps >= 1, "decay_steps must be at least 1");
   require(o.entropy >= 0.0f && std::isfinite(o.entropy), "entropy must not be negative");
   require(o.entropy_steps >= 1, "entropy_steps must be at least 1");
@@ -89,6 +91,7 @@ class Trainer {
     if (!resumes) {
       require(job.initial.size() == layout_.size, "the initial parameters are not of this model's size");
       state_.prior_tours = options_.model.training_tours;
+      state_.penalty = has_windows() ? options_.penalty : 0.0;
       state_.parameters = job.initial;
       if (has_frozen()) state_.baseline_parameters = job.initial;
     } else {
@@ -137,6 +140,7 @@ class Trainer {
   }
 
  private:
+  bool has_windows() const { return problem_of(options_.model.problem).has_first; }
   bool has_frozen() const { return options_.baseline == Baseline::kRollout; }
 
   void make_step() {
@@ -188,8 +192,9 @@ class Trainer {
     double baseline_loss = 0.0;
     LearnRequest request;
     request.rollouts = rollouts_of(batch);
+    double lateness = 0.0;
     request.weigh = [&](const RolloutResult& sampled) {
-      if (!options_.is_supervised()) return policy_gradient(batch, sampled, baseline_loss);
+      if (!options_.is_supervised()) return policy_gradient(batch, sampled, baseline_loss, lateness);
       return std::vector<float>(batch.count, -1.0f / static_cast<float>(batch.count));  // cross entropy
     };
     request.first_set = kActorSet;
@@ -206,6 +211,7 @@ class Trainer {
       state_.average = *next_average_;
       state_.average_started = true;
     }
+    state_.penalty += options_.penalty_rate * lateness;
     count_steps(state_.step + 1);
     state_.seconds = earlier_seconds_ + seconds_since(start_);
     IntervalSums& sums = state_.interval;
@@ -233,11 +239,16 @@ class Trainer {
   }
 
   // (L - b) / B of equation (5), with the entropy term's T log p: what the gradient of each rollout's log p
-  // is weighted with. baseline_loss: the mean of (L - b)^2.
+  // is weighted with. baseline_loss: the mean of (L - b)^2; lateness: of what a policy's penalty is
+  // multiplied with.
   std::vector<float> policy_gradient(const TrainingBatch& batch, const RolloutResult& sampled,
-                                     double& baseline_loss) {
+                                     double& baseline_loss, double& lateness) {
     baseline_loss = 0.0;
-    const std::vector<double> baseline = baseline_of(batch, sampled.costs);
+    const std::vector<double> late = has_windows() ? lateness_of(batch, sampled) : std::vector<double>();
+    if (has_windows() && options_.infeasible != Infeasible::kMask) lateness = mean_of(late);
+    const bool leaves_out = has_windows() && options_.infeasible == Infeasible::kMask;
+    const std::vector<double> costs = leaves_out ? with_means(sampled.costs, late) : sampled.costs;
+    const std::vector<double> baseline = baseline_of(batch, costs);
     // What log p is compared with: the instance's other rollouts where there are any, else the batch.
     const std::vector<double> expected =
         options_.baseline == Baseline::kShared
@@ -246,12 +257,43 @@ class Trainer {
     const double temperature = entropy_temperature(state_.step), count = batch.rollouts();
     std::vector<float> weights(batch.rollouts());
     for (size_t s = 0; s < weights.size(); ++s) {
-      const double advantage = sampled.costs[s] - baseline[s];
+      if (leaves_out && late[s] > 0.0) continue;
+      const double advantage = costs[s] - baseline[s];
       const double surprise = temperature * (sampled.log_probs[s] - expected[s]);
       weights[s] = static_cast<float>((advantage + surprise) / count);
       baseline_loss += advantage * advantage / count;
     }
     return weights;
+  }
+
+  // What a policy's penalty is multiplied with, of each rollout.
+  static std::vector<double> lateness_of(const TrainingBatch& batch, const RolloutResult& sampled) {
+    const SequenceBatch view = batch.view();
+    std::vector<double> late;
+    for (int s = 0; s < batch.count; ++s) {
+      const RuleInputs inputs = view.rule_inputs(s, {});
+      for (int r = 0; r < (batch.counts.empty() ? 1 : batch.counts[s]); ++r)
+        late.push_back(lateness(inputs, &sampled.orders[late.size() * batch.n]));
+    }
+    return late;
+  }
+
+  // The costs, where a late rollout has the mean of its instance's others, so that they are compared among
+  // themselves.
+  std::vector<double> with_means(std::vector<double> costs, const std::vector<double>& late) const {
+    const auto each = static_cast<size_t>(options_.baseline == Baseline::kShared ? options_.rollouts : 1);
+    for (size_t first = 0; first < costs.size(); first += each) {
+      double sum = 0.0;
+      int in_time = 0;
+      for (size_t s = first; s < first + each; ++s) {
+        sum += late[s] > 0.0 ? 0.0 : costs[s];
+        in_time += late[s] <= 0.0;
+      }
+      for (size_t s = first; s < first + each; ++s) {
+        if (late[s] > 0.0) costs[s] = in_time > 0 ? sum / in_time : 0.0;
+      }
+    }
+    return costs;
   }
 
   // Samples of the policy, or supervised the given answers, onto the tape for the gradient.
@@ -261,16 +303,26 @@ class Trainer {
     if (!batch.orders.empty()) request.forced = batch.orders.data();
     if (!batch.counts.empty()) request.sample_stride = static_cast<uint32_t>(options_.symmetries);
     request.seed = training_seed(options_.seed);
+    request.policy = policy();
     request.tape = &tape_;
     request.stop = stop_;
     return request;
   }
 
-  std::vector<double> greedy_costs(const TrainingBatch& batch, int set) {
+  // Of this step.
+  Policy policy() const {
+    Policy policy;
+    policy.masks = options_.infeasible != Infeasible::kPenalty;
+    policy.penalty = options_.infeasible == Infeasible::kMask ? 0.0 : state_.penalty;
+    return policy;
+  }
+
+  std::vector<double> greedy_costs(const TrainingBatch& batch, int set, const Policy& policy) {
     const std::vector<int32_t> sets(batch.count, set);
     RolloutRequest request;
     request.sequences = batch.view();
     request.sequences.parameter_sets = sets.data();
+    request.policy = policy;
     request.stop = stop_;
     RolloutResult result;
     backend_.rollout(request, result);
@@ -292,7 +344,7 @@ class Trainer {
         return std::vector<double>(costs.size(), b);
       }
       case Baseline::kRollout:
-        return greedy_costs(batch, kFrozenSet);
+        return greedy_costs(batch, kFrozenSet, policy());
     }
     return {};
   }
@@ -322,8 +374,8 @@ class Trainer {
   // old ones.
   void challenge_frozen() {
     const TrainingBatch batch = challenge_batch(options_, state_.step / options_.validation_every, stop_);
-    const std::vector<double> challenger = greedy_costs(batch, kActorSet);
-    const std::vector<double> incumbent = greedy_costs(batch, kFrozenSet);
+    const std::vector<double> challenger = greedy_costs(batch, kActorSet, policy());
+    const std::vector<double> incumbent = greedy_costs(batch, kFrozenSet, policy());
     if (mean_of(challenger) >= mean_of(incumbent)) return;
     if (paired_t_test(challenger, incumbent) >= kReplacementLevel) return;
     std::vector<float> parameters(layout_.size);
@@ -356,15 +408,29 @@ class Trainer {
     line.mean_logit = sums.policy.mean_logit / decoding_steps;
     line.saturated = sums.policy.saturated / decoding_steps;
     line.learning_rate = learning_rate(state_.step - 1);
+    line.infeasible = kNone;
+    line.penalty = has_windows() ? state_.penalty : kNone;
     line.cross_entropy = options_.is_supervised() ? sums.cross_entropy / steps : kNone;
     line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
                        static_cast<double>(options_.steps - state_.step);
     return line;
   }
 
+  void validate(TrainProgress& line) {
+    Policy greedy = policy();
+    greedy.penalty = kLatePenalty;  // also where a training leaves late rollouts out
+    std::vector<double> costs = greedy_costs(validation_, kActorSet, greedy);
+    const size_t all = costs.size();
+    if (has_windows()) {
+      std::erase_if(costs, [](double cost) { return cost >= kLatePenalty; });
+      line.infeasible = 1.0 - static_cast<double>(costs.size()) / static_cast<double>(all);
+    }
+    val_cost_ = line.val_cost = shown(mean_of(costs));
+  }
+
   void report(bool validate) {
     TrainProgress line = measured();
-    if (validate) val_cost_ = line.val_cost = shown(mean_of(greedy_costs(validation_, kActorSet)));
+    if (validate) this->validate(line);
     told_ = line;
     if (!log_failure_) attempt([&] { log_->write(line); }, log_failure_);
     if (job_.progress) job_.progress(line);

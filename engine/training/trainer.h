@@ -54,6 +54,13 @@ enum class Baseline {
   kRollout,
 };
 
+// What a training makes of rollouts that cannot end well (TSPTW; Bello et al. 2017, section 6).
+enum class Infeasible {
+  kMask,     // what comes certainly too late is masked; late rollouts are left out
+  kPenalty,  // nothing is masked; a delay costs a penalty
+  kBoth
+};
+
 struct TrainOptions {
   // The shape of the network and the problem. Of a model to start from also training_tours and learning_rate,
   // which stays that of its first training.
@@ -80,6 +87,10 @@ struct TrainOptions {
   int64_t entropy_steps = 30000;
   float max_norm = 1.0f;
   float ema_decay = 0.8f;
+  // TSPTW. The penalty of a policy begins at `penalty`; each step adds penalty_rate times the mean of what it
+  // is multiplied with (a Lagrange multiplier: it grows while rollouts come late).
+  Infeasible infeasible = Infeasible::kBoth;
+  double penalty = 1.0, penalty_rate = 0.01;
   int64_t validation_every = 500;  // steps
   int validation_instances = 1000;
   uint64_t seed = kDefaultSeed;
@@ -97,8 +108,11 @@ struct TrainOptions {
 // One line of the training log (docs/file-formats.md).
 struct TrainProgress {
   int64_t step = 0, tours = 0;
-  double seconds = 0, tours_per_second = 0, train_cost = 0, val_cost = 0;  // val_cost NaN when not measured
+  // val_cost: of TSPTW the mean of those in time; NaN when not measured.
+  double seconds = 0, tours_per_second = 0, train_cost = 0, val_cost = 0;
   double baseline_loss = 0, grad_norm = 0, entropy = 0, mean_logit = 0, saturated = 0, learning_rate = 0;
+  double infeasible = 0;     // TSPTW: share of the validation's answers that come late; else NaN
+  double penalty = 0;        // likewise: Policy's
   double cross_entropy = 0;  // supervised learning: mean -log p of an answer, nats; else NaN
   double eta_seconds = 0;
 };

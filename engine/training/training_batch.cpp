@@ -15,16 +15,15 @@ constexpr uint64_t kEpochSalt = 0x65706F6368ull;  // the order of an epoch is no
 void complete(const ModelConfig& config, const StopToken& stop, TrainingBatch& batch) {
   batch.parameter_sets.assign(batch.count, 0);
   batch.first_samples.resize(batch.count, 0);
-  if (!problem_of(batch.problem).has_capacity) return;
-  const size_t items = static_cast<size_t>(batch.count) * batch.n, width = batch.width();
-  const auto weigh = problem_of(batch.problem).rule_weight;
-  batch.weights.reserve(items);
+  const size_t floats = static_cast<size_t>(batch.width()) * batch.n;
   StopMeter meter(&stop);
-  for (size_t i = 0; i < items; ++i) {
-    if (i % batch.n == 0) meter.check(batch.n);
-    batch.weights.push_back(weigh(&batch.features[width * i], config.capacity));
+  for (int s = 0; s < batch.count && problem_of(batch.problem).trained_numbers; ++s) {
+    meter.check(batch.n);
+    const RuleNumbers numbers =
+        trained_numbers(problem_of(batch.problem), batch.n, &batch.features[floats * s], config.capacity);
+    batch.weights.insert(batch.weights.end(), numbers.weights.begin(), numbers.weights.end());
+    batch.capacities.push_back(numbers.capacity);
   }
-  batch.capacities.assign(batch.count, config.capacity);
 }
 
 // Copy number `copy` of instance i of `plain`, its items in this order, appended to `batch`.

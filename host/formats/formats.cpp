@@ -19,6 +19,7 @@ std::span<const InstanceFormat> instance_formats() {
       {kJson, "json", {".json"}, "", parse_json, write_json, "JSON"},
       {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_ndjson, write_ndjson, "NDJSON"},
       {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"},
+      {kTimedText, "tsptw", {".tw"}, "", parse_timed_text, nullptr, "TSPTW text"},
       {kCsv, "csv", {".csv"}, "", parse_csv, nullptr, "CSV"},
       {kMatrix, "matrix", {}, "", parse_matrix, nullptr, ".npy of a matrix"},
       {kTourLines, "lines", {}, "", parse_tour_lines, nullptr, "lines \"x y .. output tour\""}};

@@ -5,6 +5,7 @@
 
 #include "engine/problem/instance.h"
 #include "engine/problem/metric.h"
+#include "engine/problem/timed_places.h"
 #include "host/formats/formats.h"
 #include "models/tools/json_text.h"
 
@@ -25,26 +26,22 @@ JsonText pairs(const std::vector<std::array<int32_t, 2>>& edges) {
 std::string instance_json(const Instance& instance) {
   const Problem& problem = problem_of(instance);
   const auto n = static_cast<size_t>(instance.n());
-  JsonText points, matrix, forced, forbidden, demands, weights, values, names;
+  const bool is_timed = problem.fields == ItemFields::kCoordinatesAndWindows;
+  const bool is_packing = problem.fields == ItemFields::kWeightAndValue;
+  JsonText points, matrix, forced, forbidden, names, windows;
   if (instance.names) names = json_array(n, [&](size_t i) { return (*instance.names)[i]; });
-  const auto number = [&](size_t i, size_t field) { return instance.values[instance.width() * i + field]; };
-  const auto column = [&](size_t field) { return json_array(n, [&](size_t i) { return number(i, field); }); };
-  switch (problem.fields) {
-    case ItemFields::kCoordinatesAndDemand:
-      demands = column(2);
-      [[fallthrough]];
-    case ItemFields::kCoordinates:
-      if (instance.matrix) break;
-      points = json_array(n, [&](size_t i) { return json_array(2, [&](size_t k) { return number(i, k); }); });
-      break;
-    case ItemFields::kWeightAndValue:
-      weights = column(0);
-      values = column(1);
-      break;
-    case ItemFields::kOwn:  // in no file
-    case ItemFields::kDistances:
-      break;
-  }
+  // Two numbers of each item from `field` on, or where it has them one.
+  const auto number_pairs = [&](size_t field) {
+    return json_array(n, [&](size_t i) {
+      return json_array(2, [&](size_t k) { return instance.item(static_cast<int>(i))[field + k]; });
+    });
+  };
+  const auto column = [&](bool has_it, size_t field) {
+    return has_it ? json_array(n, [&](size_t i) { return instance.item(static_cast<int>(i))[field]; })
+                  : JsonText();
+  };
+  if (has_metric(problem.fields) && !instance.matrix) points = number_pairs(0);
+  if (is_timed) windows = number_pairs(InstancePlaces::kOpens);
   if (instance.matrix) {
     matrix =
         json_array(n, [&](int a) { return json_array(n, [&](int b) { return instance.matrix->at(a, b); }); });
@@ -63,9 +60,11 @@ std::string instance_json(const Instance& instance) {
                       {"forbidden", forbidden},
                       {"start", if_known(instance.start >= 0, instance.start)},
                       {"end", if_known(instance.end >= 0, instance.end)},
-                      {"demands", demands},
-                      {"weights", weights},
-                      {"values", values}})
+                      {"demands", column(problem.has_depot, 2)},
+                      {"time_windows", windows},
+                      {"service_times", column(is_timed, InstancePlaces::kVisit)},
+                      {"weights", column(is_packing, 0)},
+                      {"values", column(is_packing, 1)}})
       .text;
 }
 
@@ -165,6 +164,7 @@ std::string found_json(const Instance& instance, const Solution& solution, doubl
        {"network_cost", if_known(has_network, objective_json(instance, solution.network_objective))},
        {"start", if_known(has_start, name_of(solution.start))},
        {"kicks", if_known(has_kicks, solution.kicks)},
+       {"redrawn", if_known(solution.redrawn > 0, solution.redrawn)},
        {problem.order_key, if_known(is_solved, order, kNoNumber)},
        {"names", names}});
   return found.text.substr(1);

@@ -5,6 +5,7 @@
 
 #include "engine/problem/fixed_edges.h"
 #include "engine/problem/metric.h"
+#include "engine/problem/timed_places.h"
 #include "host/formats/formats.h"
 #include "models/tools/json_text.h"
 
@@ -14,7 +15,9 @@ namespace {
 // The names in use, the usual one first.
 using Keys = std::initializer_list<const char*>;
 constexpr Keys kPlaceKeys = {"coordinates", "coords", "locs", "loc"}, kValueKeys = {"values", "profits"},
-               kLatitudes = {"lat", "latitude"}, kLongitudes = {"lon", "lng", "longitude"};
+               kLatitudes = {"lat", "latitude"}, kLongitudes = {"lon", "lng", "longitude"},
+               kWindowKeys = {"time_windows", "windows"},
+               kVisitKeys = {"service_times", "service", "durations"};
 
 // What the instances of a file have in common.
 struct JsonReading {
@@ -118,6 +121,30 @@ void read_names(const JsonValue& object, Instance& instance) {
   instance.names = std::make_shared<const std::vector<std::string>>(std::move(texts));
 }
 
+// When each place opens and closes, null: never; and how long a visit takes, by default no time.
+void read_windows(const JsonValue& object, Instance& instance) {
+  const size_t n = static_cast<size_t>(instance.n()), width = static_cast<size_t>(instance.width());
+  const std::string one_each = "one for each place (" + std::to_string(n) + ")";
+  const JsonValue given = get_any(object, kWindowKeys);
+  const std::vector<JsonValue> windows = given.elements();
+  if (windows.size() != n) given.fail_expected(one_each);
+  for (size_t i = 0; i < n; ++i) {
+    double* const item = instance.values.data() + width * i;
+    const std::vector<JsonValue> ends = windows[i].elements();
+    if (ends.size() != 2) windows[i].fail_expected("a pair [opens, closes]");
+    item[InstancePlaces::kOpens] = ends[0].bounded_number();
+    item[InstancePlaces::kCloses] = ends[1].kind() == JsonValue::Kind::kNull
+                                        ? std::numeric_limits<double>::infinity()
+                                        : ends[1].bounded_number();
+    if (const std::string wrong = wrong_times(instance, i); !wrong.empty()) ends[1].fail_expected(wrong);
+  }
+  const std::optional<JsonValue> visits = find_any(object, kVisitKeys);
+  if (!visits) return;
+  const std::vector<JsonValue> times = visits->elements();
+  if (times.size() != n) visits->fail_expected(one_each);
+  for (size_t i = 0; i < n; ++i) instance.values[width * i + InstancePlaces::kVisit] = non_negative(times[i]);
+}
+
 void read_points(const JsonValue& object, Instance& instance, JsonReading& reading) {
   const JsonValue coordinates = get_any(object, kPlaceKeys);
   const std::vector<JsonValue> points = coordinates.elements();
@@ -131,7 +158,10 @@ void read_points(const JsonValue& object, Instance& instance, JsonReading& readi
   for (size_t i = 0; i < points.size(); ++i) {
     for (const JsonValue& coordinate : coordinates_of(points[i]))
       instance.values.push_back(coordinate.bounded_number());
-    if (!has_demands) continue;
+    if (!has_demands) {
+      instance.values.resize(instance.width() * (i + 1));
+      continue;
+    }
     instance.values.push_back(non_negative(demands[i]));
     if (const std::string wrong = wrong_demand(instance, i); !wrong.empty()) demands[i].fail_expected(wrong);
   }
@@ -253,6 +283,7 @@ ProblemKind read_problem(const JsonValue& object, const ReadOptions& options) {
   if (options.problem) return *options.problem;
   if (find_any(object, {"weights", "items"})) return problem_with(ItemFields::kWeightAndValue, options);
   if (find_any(object, {"demands"})) return problem_with(ItemFields::kCoordinatesAndDemand, options);
+  if (find_any(object, kWindowKeys)) return problem_with(ItemFields::kCoordinatesAndWindows, options);
   if (find_any(object, kPlaceKeys) || find_given(object, "distance_matrix"))
     return problem_with(ItemFields::kCoordinates, options);
   for (const auto& [key, what] :
@@ -285,6 +316,17 @@ void read_places(const JsonValue& object, Instance& instance, JsonReading& readi
   }
 }
 
+void read_timed_places(const JsonValue& object, Instance& instance, JsonReading& reading) {
+  if (const std::optional<JsonValue> matrix = find_given(object, "distance_matrix")) {
+    read_matrix(object, instance, reading);
+    if (forbids_ways(instance)) matrix->fail_expected("a way between any two places");
+    instance.values.resize(static_cast<size_t>(instance.width()) * instance.n());
+  } else {
+    read_points(object, instance, reading);
+  }
+  read_windows(object, instance);
+}
+
 Instance read_instance(const JsonValue& object, JsonReading& reading) {
   Instance instance;
   if (!object.is_object()) object.fail_expected("an instance (an object)");
@@ -293,7 +335,7 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
   instance.problem = read_problem(object, reading.options);
   const Problem& problem = problem_of(instance);
   if (instance.problem != ProblemKind::kTsp) refuse(object, "forced", problem);
-  if (problem.has_capacity) refuse(object, "forbidden", problem);
+  if (problem.has_capacity || problem.has_first) refuse(object, "forbidden", problem);
   if (problem.has_capacity) instance.capacity = read_capacity(object, reading.options);
   switch (problem.fields) {
     case ItemFields::kCoordinates:
@@ -301,6 +343,9 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
       break;
     case ItemFields::kCoordinatesAndDemand:
       read_points(object, instance, reading);
+      break;
+    case ItemFields::kCoordinatesAndWindows:
+      read_timed_places(object, instance, reading);
       break;
     case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:

@@ -2,7 +2,10 @@
 // Instances and solutions of one problem and size as NumPy arrays, .npy and .npz (docs/file-formats.md).
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <utility>
 
+#include "engine/problem/timed_places.h"
 #include "host/formats/formats.h"
 #include "host/formats/input_file.h"
 #include "host/formats/npy_array.h"
@@ -178,8 +181,9 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   const Problem& problem = problem_of(pattern);
   if (problem.fields == ItemFields::kDistances)
     array.fail(std::string("points are no ") + problem.title + "; expected a matrix of distances");
-  if (problem.has_depot)
-    array.fail(std::string("an .npy has no demands; expected an .npz or JSON of ") + problem.title);
+  if (numbers_of_item(pattern.problem) > 2)
+    array.fail(std::string("an .npy has no ") + (problem.has_depot ? "demands" : "time windows") +
+               "; expected an .npz or JSON of " + problem.title);
   if (problem.has_capacity && !options.capacity)
     array.fail(std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
                (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
@@ -305,13 +309,42 @@ static std::string name_of_pairs(const NpzFile& npz) {
   std::string found;
   for (const std::string& key : npz.keys()) {
     if (key == "weights" || key == "values" || key == "profits") return "";
-    if (key == "ids") continue;
+    if (key == "ids" || key == "time_windows") continue;
     const NpyArray array = npz.array(key);
     if (!are_pairs(array) || array.shape().size() < 2) continue;
     if (!found.empty()) return "";
     found = key;
   }
   return found;
+}
+
+// Behind the places of the instances: time_windows (B, n, 2), of which a closing time may be infinite, and
+// service_times (B, n) or none.
+static void add_windows(const NpzFile& npz, const NpyArray& locs, InstanceBatch& instances) {
+  const NpyArray windows = npz.array("time_windows");
+  if (windows.shape() != locs.shape()) fail_shape(windows, "that of places, " + locs.header().shape_text());
+  check_shape(windows, 3, true, kPairs);
+  std::unique_ptr<const NpyArray> visits;
+  if (npz.has("service_times")) visits.reset(new NpyArray(npz.array("service_times")));
+  if (visits) {
+    std::vector<int64_t> shape = locs.shape();
+    shape.pop_back();
+    check_shape(*visits, 2, visits->shape() == shape, "a number for each place");
+  }
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    const std::vector<double> places = std::exchange(instance.values, {});
+    for (size_t i = 0; 2 * i < places.size(); ++i, ++next) {
+      const double opens = windows.number(2 * next), closes = windows.any_number(2 * next + 1);
+      check_number(windows, 2 * next, opens, true);
+      if (closes != std::numeric_limits<double>::infinity())
+        check_number(windows, 2 * next + 1, closes, true);
+      instance.values.insert(instance.values.end(), {places[2 * i], places[2 * i + 1], opens, closes,
+                                                     visits ? item_number(*visits, next) : 0.0});
+      if (const std::string wrong = wrong_times(instance, i); !wrong.empty())
+        windows.fail_at(2 * next + 1, "expected " + wrong + ", found " + std::to_string(closes));
+    }
+  }
 }
 
 InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
@@ -326,8 +359,11 @@ InstanceFile parse_npz(InputFile& file, const ReadOptions& options) {
     const NpyArray locs = npz.array(pairs);
     check_shape(locs, 3, are_pairs(locs), kPairs);
     Instance pattern;
-    pattern.problem = problem_with(ItemFields::kCoordinates, options);
+    const bool is_timed = npz.has("time_windows");
+    pattern.problem =
+        problem_with(is_timed ? ItemFields::kCoordinatesAndWindows : ItemFields::kCoordinates, options);
     out.instances = read_items({&locs}, static_cast<size_t>(2 * size_from_end(locs, 1)), pattern);
+    if (is_timed) add_windows(npz, locs, out.instances);
   } else {
     const bool has_profits = npz.has("profits") && !npz.has("values");
     const NpyArray weights = npz.array("weights"), values = npz.array(has_profits ? "profits" : "values");
@@ -354,7 +390,8 @@ std::string write_npy(const InstanceBatch& instances) {
   check_uniform(instances);
   if (problem_of(instances[0]).fields == ItemFields::kDistances) return matrices_npy(instances);
   check_writable(instances);
-  if (problem_of(instances[0]).has_depot) throw OutputRefused("an .npy holds no demands; use npz or json");
+  if (instances[0].width() > 2)
+    throw OutputRefused("an .npy holds no demands and time windows; use npz or json");
   return values_npy(instances, {static_cast<size_t>(instances[0].n()), 2}, 0, 0, 2);
 }
 
@@ -375,6 +412,11 @@ std::string write_npz(const InstanceBatch& instances) {
       arrays.emplace_back("depot.npy", first_npy(instances));
       arrays.emplace_back("locs.npy", values_npy(instances, {n - 1, 2}, 1, 0, 2));
       arrays.emplace_back("demand.npy", values_npy(instances, {n - 1}, 1, 2, 3));
+      break;
+    case ItemFields::kCoordinatesAndWindows:
+      arrays.emplace_back("locs.npy", values_npy(instances, {n, 2}, 0, 0, 2));
+      arrays.emplace_back("time_windows.npy", values_npy(instances, {n, 2}, 0, 2, 4));
+      arrays.emplace_back("service_times.npy", values_npy(instances, {n}, 0, 4, 5));
       break;
     case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:

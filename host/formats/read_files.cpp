@@ -46,6 +46,7 @@ InputFormat detect_format(InputFile& file) {
   if (text.find_first_of(",;\t") != std::string_view::npos && text.find(':') == std::string_view::npos &&
       !begins_tsplib(text))
     return InputFormat::kCsv;
+  if (begins_timed_text(text)) return InputFormat::kTimedText;
   const bool is_name = text.find_first_of(": \t") == std::string_view::npos &&
                        !upper_case(text).ends_with("_SECTION");  // of a KnapSack of Pisinger's
   if (is_letter(first) && !is_name) return InputFormat::kTsplib;
@@ -96,7 +97,7 @@ void set_metric(Instance& instance, Metric metric, const std::string& name, int6
 // By the file's own id of it.
 void set_first_city(Instance& instance, const std::string& id, const std::string& name, int64_t line) {
   const Problem& problem = problem_of(instance);
-  if (!problem.has_all_items || problem.has_depot || is_open(instance.problem))
+  if (!problem.has_all_items || problem.depots() > 0 || is_open(instance.problem))
     throw InputError(name, line,
                      std::string("expected a tour to begin at city ") + id + ", found a " + problem.title);
   int64_t number = -1;

@@ -25,6 +25,7 @@ enum class InputFormat {
   kJson,
   kNdjson,
   kKnapsackText,
+  kTimedText,
   kCsv,
   kMatrix,
   kTourLines

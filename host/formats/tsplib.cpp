@@ -16,9 +16,9 @@ namespace pointsman {
 namespace {
 
 constexpr double kScale = 1e6;  // of coordinates whose metric TSPLIB does not have
-constexpr std::array<std::string_view, 11> kMetricNames = {
-    "EUCLIDEAN", "EUC_2D",   "CEIL_2D", "GEO",       "ATT",         "MAN_2D",
-    "MAX_2D",    "EXPLICIT", "GEOM",    "HAVERSINE", "HAVERSINE_KM"};
+constexpr std::array<std::string_view, 12> kMetricNames = {
+    "EUCLIDEAN", "EUC_2D",   "CEIL_2D", "GEO",       "ATT",          "MAN_2D",
+    "MAX_2D",    "EXPLICIT", "GEOM",    "HAVERSINE", "HAVERSINE_KM", "FLOOR_2D"};
 // Distances in space, which become a matrix.
 constexpr std::array<std::string_view, 3> kSpaceNames = {"EUC_3D", "MAN_3D", "MAX_3D"};
 constexpr int kMostInSpace = 5000;               // cities: 100 MB
@@ -499,8 +499,10 @@ InstanceFile parse_tsplib(InputFile& file, const ReadOptions& options) {
 }
 
 std::string write_tsplib(const InstanceBatch& instances) {
-  if (instances.size() != 1 || !has_metric(problem_of(instances[0]).fields))
-    throw OutputRefused("a TSPLIB file holds one instance with distances; use npy, npz, json or ndjson");
+  if (instances.size() != 1 || !has_metric(problem_of(instances[0]).fields) ||
+      problem_of(instances[0]).fields == ItemFields::kCoordinatesAndWindows)
+    throw OutputRefused(
+        "a TSPLIB file holds one instance with distances and no time windows; use npy, npz, json or ndjson");
   const Instance& instance = instances[0];
   const bool is_cvrp = problem_of(instance).has_depot, is_path = is_open(instance.problem);
   if (instance.start >= 0 || instance.end >= 0)

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "host/library/handles.h"
 #include "models/tools/json_text.h"
 
@@ -60,13 +61,19 @@ Instance items_instance(const pointsman_instances& instances, ProblemKind kind, 
                 "expected " + expected + ", found " + number_text(items[i]));
   };
   for (size_t i = 0; i < width * n; ++i) {
-    const bool may_be_negative = has_metric(problem.fields) && i % width < 2;
+    const bool is_time = problem.fields == ItemFields::kCoordinatesAndWindows &&
+                         i % width >= InstancePlaces::kOpens && i % width <= InstancePlaces::kCloses;
+    const bool may_be_negative = is_time || (has_metric(problem.fields) && i % width < 2);
     if (!is_allowed(items[i], may_be_negative))
       fail_at(i, may_be_negative ? "a number within +-1e100" : "a number from 0 to 1e100");
   }
   Instance instance;
   instance.problem = kind;
   instance.values.assign(items, items + width * n);
+  for (size_t i = 0; i < n && problem.fields == ItemFields::kCoordinatesAndWindows; ++i) {
+    const std::string wrong = wrong_times(instance, i);
+    if (!wrong.empty()) fail_at(width * i + InstancePlaces::kCloses, wrong);
+  }
   if (!problem.has_capacity) return instance;
   if (!is_allowed(capacity, false))
     fail_number(instances, ".capacity", "expected a number from 0 to 1e100, found " + number_text(capacity));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "host/options/call_options.h"
 
 namespace pointsman {
@@ -16,9 +17,9 @@ constexpr int64_t kMostSamples = int64_t{1} << 31;
 constexpr double kMostSeconds = 1e9;
 
 // What means nothing without a network, and asks auto for one.
-constexpr const char* kNetworkFlags[] = {"--model",   "--samples", "--first-sample",
-                                         "--shuffle", "--augment", "--temperature",
-                                         "--clip",    "--improve", "--stop-at-first-misfit"};
+constexpr const char* kNetworkFlags[] = {
+    "--model", "--samples", "--first-sample",         "--shuffle",  "--augment", "--temperature",
+    "--clip",  "--improve", "--stop-at-first-misfit", "--mask-late"};
 
 constexpr const char* kNotForActive[] = {"--samples", "--first-sample", "--shuffle", "--temperature"};
 constexpr const char* kOnlyForActive[] = {"--steps", "--replicas", "--learn", "--learning-rate", "--entropy"};
@@ -66,6 +67,8 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
            "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city, "
            "7 of a path, or 1000 a customer, in 2opt 64 a city, or until the limit; else none")
       .range(-1, int64_t{1} << 40);
+  options.add_on_off("--mask-late", solve.policy.masks,
+                     "TSPTW: what comes certainly too late is masked; off: as in a training by penalty");
   options.add("--stop-at-first-misfit", solve.policy.stop_at_first_misfit,
               "KnapSack: the paper's literal rule; nothing is masked, and the first item that does not fit "
               "ends the packing");
@@ -173,8 +176,15 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
     return name + "--mode " + mode.name + ": expected at most " + std::to_string(kMostTourCities) +
            " cities, found " + std::to_string(instance.n()) + "; use local";
   }
+  if (options.mode == Mode::kExact && !problem.has_packing && instance.n() > kMostExactPlaces) {
+    return name + "--mode exact: expected at most " + std::to_string(kMostExactPlaces) + " places, found " +
+           std::to_string(instance.n());
+  }
   if (!problem.has_symmetries && options.augment == 8) {
     return name + "--augment 8: turns the square, and " + problem.title + " has none; use --shuffle";
+  }
+  if (!problem.has_first && !options.policy.masks) {
+    return name + "--mask-late off: is for TSPTW";
   }
   if (!problem.has_packing && options.policy.stop_at_first_misfit) {
     return name + "--stop-at-first-misfit: is a rule of KnapSack";

@@ -37,10 +37,22 @@ void add_training_options(OptionSet& options, TrainRequest& request) {
   options.add("--decay-steps", train.decay_steps, "Steps between two decays").range(1, 1 << 30);
   options
       .add("--entropy", train.entropy,
-           "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised")
+           "Temperature T of the entropy term, in units of cost: E[L + T log p] is minimised; default: 0, of "
+           "tsptw 0.5")
       .range(0, 1e6);
   options.add("--entropy-steps", train.entropy_steps, "T falls linearly to 0 over so many steps")
       .range(1, int64_t{1} << 40);
+  options.add_words(
+      "--infeasible", train.infeasible,
+      OptionSet::Words<Infeasible>{
+          {"mask", Infeasible::kMask}, {"penalty", Infeasible::kPenalty}, {"both", Infeasible::kBoth}},
+      "TSPTW: what comes certainly too late is masked and late tours are left out; or nothing "
+      "is masked and delays cost a penalty; or both");
+  options
+      .add("--penalty", train.penalty,
+           "TSPTW: what a delay of the square's side, or being late at all, costs at the start; it grows "
+           "while tours come late")
+      .range(0, 1e6);
   options.add("--max-norm", train.max_norm, "The gradient's L2 norm is clipped to this").range(1e-6, 1e6);
   options.add("--validation-every", train.validation_every, "Steps between two greedy validations")
       .range(1.0, 1e12);

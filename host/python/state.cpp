@@ -28,7 +28,7 @@ constexpr std::tuple kOfInstance{&Instance::id, &Instance::first_id, &Instance::
 // summary after its groups.
 constexpr std::tuple kOfSolution{&Solution::objective, &Solution::violation, &Solution::unrounded,
                                  &Solution::weight,    &Solution::log_prob,  &Solution::network_objective,
-                                 &Solution::kicks,     &Solution::bound};
+                                 &Solution::kicks,     &Solution::bound,     &Solution::redrawn};
 constexpr std::tuple kOfSummary{
     &SolveSummary::code,       &SolveSummary::instances,  &SolveSummary::unsolved,
     &SolveSummary::infeasible, &SolveSummary::mean_cost,  &SolveSummary::mean_network_cost,
@@ -72,7 +72,7 @@ Solution solution_of_state(const nb::tuple& state, const Instance& instance) {
   Solution solution;
   set_members(solution, kOfSolution, state, 3);
   solution.status = named(nb::cast<std::string>(state[0]), Status::kInfeasible);
-  solution.start = named(nb::cast<std::string>(state[1]), Start::kSavings);
+  solution.start = named(nb::cast<std::string>(state[1]), Start::kClosingTimes);
   const auto order =
       nb::cast<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(state[2]);
   solution.order.assign(order.data(), order.data() + order.size());

@@ -47,7 +47,7 @@ void check_generate_options(const GenerateOptions& options, uint64_t seed) {
   const ProblemKind problem = *find_problem(options.problem);
   refuse_capacity(problem, options.capacity);
   if (options.n <= problem_of(problem).depots()) throw UsageError("--size: expected a depot and a customer");
-  if (options.like == "numpy" && problem_of(problem).fields == ItemFields::kDistances)
+  if (options.like == "numpy" && !can_be_like_numpy(problem_of(problem).fields))
     throw UsageError("--like numpy: is not for " + std::string(problem_of(problem).title));
   if (options.like == "numpy" && seed > 0xffffffffu) {
     throw UsageError("--like numpy: a seed of NumPy is at most 4294967295");

@@ -111,7 +111,7 @@ MessageWriter& put(MessageWriter& message, const Solution& solution) {
   message.put(solution.order).put(solution.objective).put(solution.unrounded).put(solution.weight);
   message.put(solution.violation);
   message.put(solution.log_prob).put(solution.network_objective).put(solution.bound);
-  return message.put(solution.status).put(solution.start).put(solution.kicks);
+  return message.put(solution.status).put(solution.start).put(solution.kicks).put(solution.redrawn);
 }
 
 Solution take_solution(MessageReader& message) {
@@ -119,7 +119,7 @@ Solution take_solution(MessageReader& message) {
   message.get(solution.order).get(solution.objective).get(solution.unrounded).get(solution.weight);
   message.get(solution.violation);
   message.get(solution.log_prob).get(solution.network_objective).get(solution.bound);
-  message.get(solution.status).get(solution.start).get(solution.kicks);
+  message.get(solution.status).get(solution.start).get(solution.kicks).get(solution.redrawn);
   return solution;
 }
 

@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr float kEntropyOfWindows = 0.5f;  // docs/experiments.md, "Time windows"
+
 // Whether a model can start a training for a problem, its own or another: both networks read the same
 // numbers.
 bool can_start(ProblemKind problem, const ModelConfig& model) {
@@ -148,6 +150,11 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
     throw UsageError(std::string(problem.title) +
                      ": no network reads distances; solve --mode local needs none");
   refuse_capacity(problem.kind, train.model.capacity);
+  constexpr const char* kOfWindows[] = {"--infeasible", "--penalty"};
+  if (!problem.has_first) options.refuse_typed(kOfWindows, "is for tsptw");
+  // Windows leave few choices, which rollouts of one instance would soon all make alike.
+  if (problem.has_first && request.solutions.empty() && !options.is_given("--entropy"))
+    train.entropy = kEntropyOfWindows;
   if (request.output.empty()) {
     request.output = problem.model_prefix + std::to_string(train.model.n) + ".safetensors";
   }

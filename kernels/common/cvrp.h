@@ -38,6 +38,7 @@ struct CvrpRules {
   static constexpr int kFeatures = 3;  // x, y, demand / capacity
   static constexpr int kContext = 1;   // what is left of the capacity
   static constexpr int max_steps(int n) { return 2 * n; }
+  static constexpr int number_rows(int) { return 1; }
   static constexpr int words(int n) { return (n + 31) / 32; }  // a bit for each customer that was served
 
   const double* demands = nullptr;  // [n] demands[0] is 0

@@ -30,6 +30,7 @@ struct KnapsackRules {
   static constexpr bool kMonotone = true;
   static constexpr int kFeatures = 2, kContext = 0;  // weight, value
   static constexpr int max_steps(int n) { return n; }
+  static constexpr int number_rows(int) { return 1; }
   static constexpr int words(int) { return 0; }
   void use_words(uint32_t*) {}
   void context(float*) const {}

@@ -33,6 +33,7 @@ struct OwnRules {
   static constexpr bool kMonotone = false;     // an item that waits for another becomes feasible
   static constexpr int kFeatures = 0, kContext = 0;  // as many as the problem says, both
   static constexpr int max_steps(int n) { return n; }
+  static constexpr int number_rows(int) { return 0; }
   // A bit for each item that was chosen, and the sum of each feature over them.
   static constexpr int words(int n) { return (n + 31) / 32 + kMostOwnFeatures; }
 

@@ -9,6 +9,10 @@
 
 namespace pointsman {
 
+// The penalty of searches: any late tour costs more than any that is not, as no tour is so long in network
+// units.
+inline constexpr double kLatePenalty = 1e6;
+
 enum class Decode : int32_t { kGreedy, kSample, kForced };
 
 // softmax(C tanh(u) / T) over what may be chosen (equation (16) of Bello et al. 2017 and its section 4). A
@@ -22,6 +26,10 @@ struct Policy {
   // KnapSack, the paper's literal rule: nothing is masked, and the first item that does not fit ends the
   // packing.
   bool stop_at_first_misfit = false;
+  // TSPTW: what comes certainly too late is masked; and what a delay of one network unit, or being late at
+  // all, adds to the cost.
+  bool masks = true;
+  double penalty = kLatePenalty;
 
   // C / T, what tanh(u) is multiplied with.
   float scale(double model_clip) const { return clip.value_or(static_cast<float>(model_clip)) / temperature; }

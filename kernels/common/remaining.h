@@ -13,8 +13,9 @@ struct OwnDeclared;  // kernels/common/own.h
 
 // What the rules of one sequence are made from.
 struct RuleInputs {
-  const double* weights = nullptr;  // [n], in the capacity's units; null without capacities
-  double capacity = 0.0;
+  // [Rules::number_rows(n)][n]: weights in the capacity's units, or TimedPlaces (tsptw.h); null: no rows
+  const double* weights = nullptr;
+  double capacity = 0.0;              // or the user's units of one network unit (TsptwRules)
   bool stop_at_first_misfit = false;  // Policy's
   int n = 0;
   bool is_open = false;  // the order is a path: no way back
@@ -22,6 +23,9 @@ struct RuleInputs {
   const OwnDeclared* declared = nullptr;
   const double* items = nullptr;
   const float* features = nullptr;
+  // TSPTW: Policy's.
+  bool masks = true;
+  double penalty = 0.0;
 };
 
 // What the prior of a step's candidates is made from.
@@ -64,12 +68,24 @@ POINTSMAN_HOST_DEVICE inline int remove_and_filter(const Rules& rules, int32_t* 
   return filter_remaining(rules, remaining, remove_item(remaining, count, position));
 }
 
-// The feasible items of 0 .. n-1, upward. list: [n]. Returns the count.
+// Whether the rules say what may be chosen where nothing is feasible.
+template <typename Rules>
+inline constexpr bool kHasLastResort = requires(const Rules& rules) {
+  rules.last_resort(0);
+};
+
+// The feasible items of 0 .. n-1, upward, or the last resort. list: [n]. Returns the count.
 template <typename Rules>
 POINTSMAN_HOST_DEVICE inline int list_feasible(const Rules& rules, int32_t* list, int n) {
   int count = 0;
   for (int item = 0; item < n; ++item) {
     if (rules.feasible(item)) list[count++] = item;
+  }
+  if constexpr (kHasLastResort<Rules>) {
+    if (count > 0) return count;
+    for (int item = 0; item < n; ++item) {
+      if (rules.last_resort(item)) list[count++] = item;
+    }
   }
   return count;
 }

@@ -20,6 +20,9 @@
 //                   chosen without the network; else an item may come back, and the list is made anew, upward
 //   kDropsItems     of monotone rules: not only the chosen item leaves the list
 //   max_steps(n)    items of the longest order
+//   number_rows(n)  rows of n numbers that they read in the user's units (RuleInputs::weights): 0, 1 with a
+//                   number of each item, or more, of which the first n have a number of each pair
+//   last_resort()   optional: whether an item may be chosen where nothing is feasible
 //   complete()      whether an order may end after so many items
 //   cost()          of an order, what the policy minimises
 #pragma once
@@ -31,6 +34,7 @@
 #include "kernels/common/own.h"
 #include "kernels/common/problem_kind.h"
 #include "kernels/common/tsp.h"
+#include "kernels/common/tsptw.h"
 #ifdef POINTSMAN_ADDED_RULES
 #include POINTSMAN_ADDED_RULES
 #endif
@@ -88,6 +92,11 @@ inline int context_count(ProblemKind kind) {
 // The length of an order of n items: the rest of a shorter one is -1.
 inline int max_steps(ProblemKind kind, int n) {
   return with_rules(kind, [&]<typename Rules>() { return Rules::max_steps(n); });
+}
+
+// Rules::number_rows().
+inline int number_rows(ProblemKind kind, int n) {
+  return with_rules(kind, [&]<typename Rules>() { return Rules::number_rows(n); });
 }
 
 // Whether the rules read weights and a capacity.

@@ -51,6 +51,7 @@ struct TspRules {
   static constexpr bool kMonotone = true;
   static constexpr int kFeatures = 2, kContext = 0;  // x, y
   static constexpr int max_steps(int n) { return n; }
+  static constexpr int number_rows(int) { return 0; }
   static constexpr int words(int) { return 0; }
   void use_words(uint32_t*) {}
   void context(float*) const {}

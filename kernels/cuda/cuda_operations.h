@@ -291,14 +291,29 @@ using AttentionWeights = Attention<SetArray>;
 
 // What the rules of every sequence are made from.
 struct RuleArrays {
-  const double* weights;     // [sequences][n]; null without capacities
+  const double* weights;     // [sequences][Rules::number_rows(n)][n]; null where there are none
   const double* capacities;  // [sequences]; likewise
   bool stop_at_first_misfit;
   bool is_open = false;
+  bool masks = true;     // as RuleInputs'
+  double penalty = 0.0;  // likewise
 
   // Of a sequence, when `left` of its capacity is left.
   POINTSMAN_HOST_DEVICE RuleInputs inputs(int64_t sequence, int n, double left) const {
     return {weights + sequence * n, left, stop_at_first_misfit, n, is_open};
+  }
+  // Of any rules, at the start.
+  template <typename Rules>
+  POINTSMAN_HOST_DEVICE RuleInputs inputs_of(int64_t sequence, int n) const {
+    RuleInputs inputs;
+    inputs.n = n;
+    inputs.is_open = is_open;
+    if (Rules::number_rows(n) == 0) return inputs;
+    inputs.weights = weights + sequence * Rules::number_rows(n) * n;
+    inputs.capacity = capacities[sequence];
+    inputs.masks = masks;
+    inputs.penalty = penalty;
+    return inputs;
   }
 };
 

@@ -98,11 +98,7 @@ struct GeneralRollout {
       row = {};
       row.last = -1;
       if (exists) {
-        RuleInputs inputs;
-        if constexpr (Rules::kHasCapacity) {
-          inputs = args.rules.inputs(sequence(), args.n, args.rules.capacities[sequence()]);
-        }
-        row.rules = Rules::make(inputs);
+        row.rules = Rules::make(args.rules.template inputs_of<Rules>(sequence(), args.n));
         row.rules.use_words(rule_words);
         row.rules.context(row.input + Rules::kFeatures);
       }
@@ -124,17 +120,27 @@ struct GeneralRollout {
                              : next_remaining(rules, items, count, position, n);
       }
       count = __shfl_sync(w.mask, count, 0, kHalfWarp);
-    } else {  // list_feasible(), 16 items at a time
-      count = 0;
-      for (int first = 0; first < n; first += kHalfWarp) {
-        const int item = first + w.lane;
-        const bool feasible = item < n && rules.feasible(item);
-        const unsigned all = ballot_lanes(w, feasible);
-        if (feasible) items[count + __popc(all & ((1u << w.lane) - 1))] = item;
-        count += __popc(all);
+    } else {  // list_feasible()
+      count = list_all([&](int item) { return rules.feasible(item); });
+      if constexpr (kHasLastResort<Rules>) {
+        if (count == 0) count = list_all([&](int item) { return rules.last_resort(item); });
       }
     }
     __syncwarp(w.mask);
+    return count;
+  }
+
+  // The items that may be listed, upward, 16 at a time. Returns how many.
+  template <typename May>
+  __device__ __forceinline__ int list_all(const May& may) const {
+    int count = 0;
+    for (int first = 0; first < args.n; first += kHalfWarp) {
+      const int item = first + w.lane;
+      const bool is_listed = item < args.n && may(item);
+      const unsigned all = ballot_lanes(w, is_listed);
+      if (is_listed) items[count + __popc(all & ((1u << w.lane) - 1))] = item;
+      count += __popc(all);
+    }
     return count;
   }
 

@@ -6,6 +6,7 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
+#include "engine/search/exact/timed_tours.h"
 #include "engine/search/heuristics.h"
 #include "engine/training/trainer.h"
 
@@ -18,7 +19,8 @@ inline std::shared_ptr<const Examples> quick_examples(const ModelConfig& model, 
   SolutionBatch solutions;
   for (Instance& instance : instances) {
     if (problem_of(instance).has_capacity) instance.capacity = model.capacity;
-    solutions.push_back(quick_answer(instance));
+    const bool is_timed = model.problem == ProblemKind::kTsptw;  // one pass may come late
+    solutions.push_back(is_timed ? exact_timed_tour(instance, {}) : quick_answer(instance));
   }
   return std::make_shared<const Examples>(make_examples(model, instances, solutions));
 }

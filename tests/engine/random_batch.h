@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "engine/problem/problem.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
 #include "tests/reference/reference.h"
@@ -35,6 +36,7 @@ struct RandomBatch {
     std::mt19937 random(seed);
     for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
     std::iota(keys.begin(), keys.end(), 0);
+    if (problem == ProblemKind::kTsptw) set_windows();
     if (!has_capacity(problem)) return;
     const bool is_given = capacity > (problem == ProblemKind::kCvrp ? 8.9 : 0.0);  // every demand must fit
     capacities.assign(count, is_given ? capacity : capacity_for(problem, n));
@@ -49,11 +51,28 @@ struct RandomBatch {
     }
   }
 
+  // Windows of half a tour's time, around any time, the depot's around them all: some tours are late.
+  void set_windows() {
+    const size_t row = static_cast<size_t>(n) * width();
+    for (int s = 0; s < count; ++s) {
+      float* const to = features.data() + s * row;
+      for (int place = 0; place < n; ++place) {
+        float* const times = to + place * width() + 2;
+        times[1] = place == 0 ? 1.5f : times[0] + 0.5f;
+        if (place == 0) times[0] = 0.0f;
+      }
+      const RuleNumbers numbers = trained_numbers(problem_of(problem), n, to, 0.0);
+      weights.insert(weights.end(), numbers.weights.begin(), numbers.weights.end());
+      capacities.push_back(numbers.capacity);
+    }
+  }
+
   static double capacity_for(ProblemKind problem, int n) {
     return !has_capacity(problem) ? 0.0 : problem == ProblemKind::kCvrp ? 16.0 : n / 6.0;
   }
   size_t width() const { return static_cast<size_t>(feature_count(problem)); }
   int steps() const { return max_steps(problem, n); }
+  size_t numbers_each() const { return static_cast<size_t>(number_rows(problem, n)) * n; }
 
   SequenceBatch batch(int first = 0, int size = -1) const {
     SequenceBatch b;
@@ -61,7 +80,7 @@ struct RandomBatch {
     b.n = n;
     b.count = size < 0 ? count : size;
     b.features = features.data() + width() * static_cast<size_t>(n) * first;
-    b.weights = weights.empty() ? nullptr : weights.data() + static_cast<size_t>(n) * first;
+    b.weights = weights.empty() ? nullptr : weights.data() + numbers_each() * first;
     b.capacities = capacities.empty() ? nullptr : capacities.data() + first;
     return b;
   }
@@ -74,7 +93,8 @@ struct RandomBatch {
       std::copy_n(features.begin() + order[i] * size, size, p.features.begin() + i * size);
       p.keys[i] = keys[order[i]];
       if (weights.empty()) continue;
-      std::copy_n(weights.begin() + order[i] * n, n, p.weights.begin() + i * n);
+      const auto numbers = static_cast<int64_t>(numbers_each());
+      std::copy_n(weights.begin() + order[i] * numbers, numbers, p.weights.begin() + i * numbers);
       p.capacities[i] = capacities[order[i]];
     }
     return p;
@@ -86,7 +106,8 @@ struct RandomBatch {
     const auto size = static_cast<int64_t>(width()) * n;
     result.features.assign(features.begin() + s * size, features.begin() + (s + 1) * size);
     if (weights.empty()) return result;
-    result.weights.assign(weights.begin() + s * n, weights.begin() + (s + 1) * n);
+    const auto numbers = static_cast<int64_t>(numbers_each());
+    result.weights.assign(weights.begin() + s * numbers, weights.begin() + (s + 1) * numbers);
     result.capacity = capacities[s];
     return result;
   }

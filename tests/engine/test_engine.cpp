@@ -205,6 +205,64 @@ TEST_CASE("auto begins routes with savings, or with samples where the network is
   }
 }
 
+TEST_CASE("samples that are all late are drawn again, and the least delay is told") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kTsptw, 1);
+  InstanceBatch instances = generate_instances(ProblemKind::kTsptw, 8, 3, 0, 2);
+  for (int place = 1; place < 8; ++place)
+    instances[1].values[5 * place + 3] = instances[1].values[5 * place + 2];
+  instances[1].values[5 * 3 + 2] = 0.0;
+  instances[1].values[5 * 3 + 3] = 1.0;  // nobody is there so soon
+  SolveOptions options = with_mode(Mode::kSample);
+  options.samples = 10;
+  SolutionBatch found = solve(engine, model, instances, options);
+  CHECK(found[0].status == Status::kDone);
+  CHECK(found[0].redrawn == 0);
+  CHECK(found[1].status == Status::kInfeasible);
+  CHECK(found[1].redrawn == 100);
+  const double least = solve(engine, model, instances, with_mode(Mode::kExact))[1].violation;
+  CHECK(least > 0.0);
+  CHECK(found[1].violation >= least - 1e-9);
+  options.mode = Mode::kGreedy;
+  options.samples = {};
+  found = solve(engine, model, instances, options);
+  CHECK(found[1].status == Status::kInfeasible);
+  CHECK(found[1].redrawn == 0);
+  options = with_mode(Mode::kActive);
+  options.steps = 3;
+  options.replicas = 8;
+  found = solve(engine, model, instances, options);
+  CHECK(found[0].status == Status::kDone);
+  CHECK(found[1].violation >= least - 1e-9);
+}
+
+TEST_CASE("a sample without masks is late more often") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kTsptw, 1);
+  const InstanceBatch instances = generate_instances(ProblemKind::kTsptw, 20, 3, 0, 50);
+  const auto late = [&](bool masks) {
+    SolveOptions options = with_mode(Mode::kGreedy);
+    options.policy.masks = masks;
+    const SolutionBatch found = solve(engine, model, instances, options);
+    return std::ranges::count(found, Status::kInfeasible, &Solution::status);
+  };
+  CHECK(late(true) < 25);
+  CHECK(late(false) > 25);
+}
+
+TEST_CASE("samples that read the places in other orders keep the windows of each") {
+  Engine engine({"cpu", 2});
+  const Model model = untrained_model(ProblemKind::kTsptw, 1);
+  const InstanceBatch instances = generate_instances(ProblemKind::kTsptw, 20, 3, 0, 30);
+  SolveOptions options = with_mode(Mode::kSample);
+  options.samples = 200;
+  options.shuffle = true;
+  for (const Solution& found : solve(engine, model, instances, options)) {
+    CHECK(found.status == Status::kDone);
+    CHECK(found.redrawn == 0);
+  }
+}
+
 // As many items of each weight as of its double, and values that tie every ratio: what a bound cannot cut.
 Instance hard_knapsack(int n, uint32_t seed) {
   std::mt19937 random(seed);

@@ -15,6 +15,7 @@
 #include "engine/problem/fixed_edges.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "engine/search/heuristics.h"
 #include "engine/training/checkpoint.h"
 #include "host/command/command.h"
@@ -91,7 +92,9 @@ std::string file_of(std::string_view bytes, size_t size = 0) {
 
 void check_matrix(const Instance& instance) {
   const auto n = static_cast<size_t>(instance.n());
-  promise(instance.metric == Metric::kExplicit && instance.values.empty(), "a matrix stands alone");
+  const bool has_own = problem_of(instance).has_first;  // times, beside the matrix
+  promise(instance.metric == Metric::kExplicit && (has_own || instance.values.empty()),
+          "a matrix stands alone");
   promise(instance.matrix->above.size() == n * (n - 1) / 2, "a matrix has all its numbers");
   for (const auto* distances : {&instance.matrix->above, &instance.matrix->back}) {
     for (const double distance : *distances)
@@ -114,10 +117,17 @@ void check_instance(const Instance& instance) {
   promise(instance.has_coordinates() == (instance.metric != Metric::kExplicit), "a metric has what it needs");
   if (!instance.has_coordinates()) check_matrix(instance);
   for (size_t i = 0; i < instance.values.size(); ++i) {
-    const bool may_be_negative = has_metric(problem.fields) && i % static_cast<size_t>(instance.width()) < 2;
+    const size_t field = i % static_cast<size_t>(instance.width());
+    const bool is_time =
+        problem.has_first && field >= InstancePlaces::kOpens && field <= InstancePlaces::kCloses;
+    const bool may_be_negative = is_time || (has_metric(problem.fields) && field < 2);
     const double value = instance.values[i];
-    promise(std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0), "numbers are bounded");
+    const bool is_never = is_time && field == InstancePlaces::kCloses && std::isinf(value) && value > 0.0;
+    promise(is_never || (std::fabs(value) <= kLargestNumber && (may_be_negative || value >= 0.0)),
+            "numbers are bounded");
   }
+  for (size_t i = 0; problem.has_first && std::cmp_less(i, instance.n()); ++i)
+    promise(*wrong_times(instance, i) == '\0', "a place closes no sooner than it opens");
   if (problem.has_capacity)
     promise(instance.capacity >= 0.0 && instance.capacity <= kLargestNumber, "a capacity is bounded");
   promise(!instance.has_id || !instance.id.empty(), "an id has characters");
@@ -514,6 +524,7 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"csv", accepts<InputError, read_format<InputFormat::kCsv>>},
       {"csv_columns", accepts<InputError, read_csv_columns>},
       {"matrix", accepts<InputError, read_format<InputFormat::kMatrix>>},
+      {"timed_text", accepts<InputError, read_format<InputFormat::kTimedText>>},
       {"lines", accepts<InputError, read_format<InputFormat::kTourLines>>},
       {"input", accepts<InputError, read_input>},
       {"gzip", accepts<InputError, read_gzip>, kGzipMemory},

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "kernels/common/policy.h"
+
 namespace pointsman::reference {
 
 double dot(const double* a, const double* b, int size) {
@@ -152,6 +154,42 @@ double capacity_left(const Sequence& sequence, const std::vector<int>& order) {
   return left;
 }
 
+// Of TSPTW, in the units of `weights`.
+double way(const Sequence& s, int from, int to) { return s.weights[from * s.n() + to]; }
+double opens(const Sequence& s, int place) { return s.weights[s.n() * s.n() + place]; }
+double closes(const Sequence& s, int place) { return s.weights[s.n() * (s.n() + 1) + place]; }
+double visit(const Sequence& s, int place) { return s.weights[s.n() * (s.n() + 2) + place]; }
+double arrival_after(const Sequence& s, std::vector<int> order, int next) {
+  order.push_back(next);
+  double arrival = opens(s, 0);
+  for (size_t i = 1; i < order.size(); ++i) {
+    const double left = std::max(arrival, opens(s, order[i - 1])) + visit(s, order[i - 1]);
+    arrival = left + way(s, order[i - 1], order[i]);
+  }
+  return arrival;
+}
+// The least time that remains at `next`, gone to straight from there at each other place of what is left, and
+// at the second of two of these but the depot, in the better order.
+double time_left(const Sequence& s, const std::vector<int>& order, int next) {
+  std::vector<int> with = order;
+  with.push_back(next);
+  double least = closes(s, next) - arrival_after(s, order, next);
+  for (int other = 0; other < s.n(); ++other) {
+    const auto is_left = [&](int place) { return std::find(with.begin(), with.end(), place) == with.end(); };
+    if (other != 0 && !is_left(other)) continue;
+    least = std::min(least, closes(s, other) - arrival_after(s, with, other));
+    const auto after = [&](int first, int second) {
+      std::vector<int> both = with;
+      both.push_back(first);
+      return closes(s, second) - arrival_after(s, both, second);
+    };
+    for (int second = 1; second < other; ++second) {
+      if (is_left(second)) least = std::min(least, std::max(after(other, second), after(second, other)));
+    }
+  }
+  return least;
+}
+
 // What the decoder reads of the state beside the last item.
 Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
   if (sequence.own != nullptr) {
@@ -161,6 +199,14 @@ Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
         sums[f] += sequence.features[item * sequence.width() + f] / sequence.n();
     }
     return sums;
+  }
+  if (sequence.problem == ProblemKind::kTsptw) {
+    if (order.empty()) return {0.0};
+    const std::vector<int> before(order.begin(), order.end() - 1);
+    const double now =
+        std::max(arrival_after(sequence, before, order.back()), opens(sequence, order.back())) +
+        visit(sequence, order.back());
+    return {(now - opens(sequence, 0)) / sequence.capacity * 2.0 / sequence.n()};
   }
   if (sequence.problem != ProblemKind::kCvrp) return {};
   return {capacity_left(sequence, order) / sequence.capacity};
@@ -192,6 +238,18 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
       const double* here = &sequence.features[2 * i];
       const double* last = order.empty() ? here : &sequence.features[2 * order.back()];
       features.push_back({-std::hypot(here[0] - last[0], here[1] - last[1])});
+    }
+    return features;
+  }
+  if (sequence.problem == ProblemKind::kTsptw) {
+    const auto in_units = [&](double time) { return std::clamp(time / sequence.capacity, -4.0, 4.0); };
+    for (int i : candidates) {
+      features.emplace_back(4, 0.0);
+      if (order.empty()) continue;
+      const double arrival = arrival_after(sequence, order, i);
+      features.back() = {-in_units(way(sequence, order.back(), i)),
+                         -in_units(std::max(opens(sequence, i) - arrival, 0.0)),
+                         -in_units(closes(sequence, i) - arrival), in_units(time_left(sequence, order, i))};
     }
     return features;
   }
@@ -312,7 +370,8 @@ bool is_as_declared(const Sequence& sequence, const std::vector<int>& order, int
 
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
   if (sequence.own != nullptr) return is_as_declared(sequence, order, item);
-  return is_tour_or_path(sequence) || sequence.weights[item] <= capacity_left(sequence, order);
+  return is_tour_or_path(sequence) || sequence.problem == ProblemKind::kTsptw ||
+         sequence.weights[item] <= capacity_left(sequence, order);
 }
 
 Rollout finish(Decoder&& decoder) {
@@ -570,6 +629,17 @@ Encoding encode(const Network& network, const std::string& network_name, const S
 std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
                                   const Options& options) {
   std::vector<int> candidates;
+  if (sequence.problem == ProblemKind::kTsptw) {
+    if (order.empty()) return {0};
+    std::vector<int> left;
+    for (int item : all_items(sequence.n())) {
+      if (std::find(order.begin(), order.end(), item) == order.end()) left.push_back(item);
+    }
+    for (int item : left) {
+      if (!options.masks || time_left(sequence, order, item) >= 0.0) candidates.push_back(item);
+    }
+    return candidates.empty() ? left : candidates;
+  }
   for (int item = 0; item < sequence.n(); ++item) {
     if (sequence.problem == ProblemKind::kCvrp && item == 0) {
       const auto customers = static_cast<int>(order.size() - std::count(order.begin(), order.end(), 0));
@@ -610,6 +680,16 @@ double cost(const Sequence& sequence, const std::vector<int>& order) {
     int last = 0;
     for (int item : order) total += distance(sequence, std::exchange(last, item), item);
     return total + distance(sequence, last, 0);
+  }
+  if (sequence.problem == ProblemKind::kTsptw) {
+    double late = 0.0;
+    for (size_t t = 0; t < order.size(); ++t) {
+      const int next = t + 1 < order.size() ? order[t + 1] : 0;
+      const std::vector<int> before(order.begin(), order.begin() + static_cast<int64_t>(t) + 1);
+      total += way(sequence, order[t], next);
+      late += std::max(arrival_after(sequence, before, next) - closes(sequence, next), 0.0);
+    }
+    return (total + (late > 0.0 ? kLatePenalty * (late + sequence.capacity) : 0.0)) / sequence.capacity;
   }
   const size_t open = sequence.problem == ProblemKind::kPath ? 1 : 0;  // no way back
   for (size_t t = 0; t + open < order.size(); ++t) {

@@ -45,13 +45,20 @@ class Network {
 struct Sequence {
   ProblemKind problem = ProblemKind::kTsp;
   Vector features;  // [n][width()]: x, y; weight, value; or x, y, demand, the depot first; in network units
-  Vector weights;   // KnapSack, and demands of CVRP: [n], in the capacity's units
-  double capacity = 0.0;
+  // KnapSack, and demands of CVRP: [n], in the capacity's units. TSPTW: [n + 3][n], the ways from each place,
+  // when the places open, when they close, and how long visits take.
+  Vector weights;
+  double capacity = 0.0;  // TSPTW: the units of these in one network unit
   const OwnDeclared* own =
       nullptr;  // of a user's own problem, with the items [n][width()] in the user's units
   Vector items = {};
 
-  int width() const { return own != nullptr ? own->width : problem == ProblemKind::kCvrp ? 3 : 2; }
+  int width() const {
+    return own != nullptr                   ? own->width
+           : problem == ProblemKind::kTsptw ? 4
+           : problem == ProblemKind::kCvrp  ? 3
+                                            : 2;
+  }
   int n() const { return static_cast<int>(features.size()) / width(); }
 };
 
@@ -59,6 +66,7 @@ struct Options {
   double temperature = 1.0;
   double clip = 0.0;  // C; 0: the model's own
   bool stop_at_first_misfit = false;
+  bool masks = true;  // TSPTW
   // What every W_ref r_i is off by, up or down as this seed's random numbers say.
   double reference_error = 0.0;
   uint32_t reference_seed = 0;
@@ -124,7 +132,8 @@ void encode_by_attention_backward(const Network& network, const Sequence& sequen
 Encoding encode(const Network& network, const std::string& network_name, const Sequence& sequence);
 
 // Items that may be chosen after `order`: TSP and the literal rule all that are left, KnapSack those that
-// still fit; CVRP customers that still fit and, after a customer and before the last, the depot.
+// still fit; CVRP customers that still fit and, after a customer and before the last, the depot; TSPTW first
+// the depot, then places after which each two others can still be reached in time, or if there are none all.
 std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
                                   const Options& options);
 
@@ -136,7 +145,8 @@ Rollout forced(const Network& network, const Sequence& sequence, std::span<const
 // Argmax at each step; ties go to the lowest index.
 Rollout greedy(const Network& network, const Sequence& sequence, const Options& options = {});
 
-// Length of the tour or of the routes in network units, or minus the packed value.
+// Length of the tour or of the routes in network units, or minus the packed value; TSPTW: with kLatePenalty
+// where it is late.
 double cost(const Sequence& sequence, const std::vector<int>& order);
 
 // b(s): P = 3 unmasked glimpses over the critic's own encoding, then fc2(relu(fc1 q)).

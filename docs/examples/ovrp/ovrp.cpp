@@ -76,6 +76,7 @@ extern const Problem kOvrpProblem = {
     .sense = Sense::kMinimise,
     .has_capacity = OvrpRules::kHasCapacity,
     .has_packing = false,
+    .has_exact = false,
     .has_depot = true,
     .has_symmetries = true,
     .has_all_items = true,
@@ -87,7 +88,9 @@ extern const Problem kOvrpProblem = {
     .canonical = canonical_open,
     .make_example = make_open_example,
     .default_capacity = [](int n) { return closed().default_capacity(n); },
-    .rule_weight = [](const float* item, double trained) { return closed().rule_weight(item, trained); },
+    .rule_numbers = [](const Instance& instance) { return closed().rule_numbers(instance); },
+    .trained_numbers = [](int n, const float* features, double trained,
+                          double* numbers) { closed().trained_numbers(n, features, trained, numbers); },
     .drawn_number = [](int item, int field,
                        double uniform) { return closed().drawn_number(item, field, uniform); }};
 

@@ -126,7 +126,7 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
   shape.row_ranges = std::min(shape.sequence_ranges, rows);
   // A cluster's last tiles may be empty.
   shape.tiles = shape.decode ? rows + (kClusterBlocks - 1) * shape.row_ranges : 0;
-  shape.capacities = batch.capacities != nullptr;
+  shape.numbers = batch.capacities != nullptr ? batch.numbers_each() : 0;
   return shape;
 }
 
@@ -134,8 +134,8 @@ ChunkArrays::ChunkArrays(Placement& placement, const ChunkShape& shape) {
   const size_t s = shape.sequences, r = shape.rows, n = shape.n, before = placement.bytes();
   block = placement.next();
   features = placement.take<float>(s * n * shape.width);
-  item_weights = placement.take<double>(shape.capacities ? s * n : 0);
-  capacities = placement.take<double>(shape.capacities ? s : 0);
+  item_weights = placement.take<double>(s * shape.numbers);
+  capacities = placement.take<double>(shape.numbers > 0 ? s : 0);
   first_row = placement.take<int32_t>(s + 1);
   sequence_of = placement.take<int32_t>(r);
   keys = placement.take<uint64_t>(shape.sampling ? s : 0);
@@ -172,8 +172,8 @@ void stage(DeviceStream& stream, const ChunkPlan& plan, size_t bytes,
   Placement staged(stream.uploads.reserve(bytes));
   const ChunkArrays to(staged, plan.shape);
   std::copy_n(batch.features_of(chunk.first_sequence), s * n * plan.shape.width, to.features);
-  if (plan.shape.capacities) {
-    std::copy_n(batch.weights + first * n, s * n, to.item_weights);
+  if (plan.shape.numbers > 0) {
+    std::copy_n(batch.weights + first * plan.shape.numbers, s * plan.shape.numbers, to.item_weights);
     std::copy_n(batch.capacities + first, s, to.capacities);
   }
   std::copy(chunk.first_row.begin(), chunk.first_row.end(), to.first_row);

@@ -43,7 +43,8 @@ struct ChunkShape {
   int n = 0, width = 0, steps = 0;  // as SequenceBatch
   int sequences = 0, rows = 0;
   int sequence_ranges = 0, row_ranges = 0, tiles = 0;
-  bool capacities = false, sampling = false, orders = false, weights = false, decode = false;
+  size_t numbers = 0;  // doubles of a sequence that the rules read
+  bool sampling = false, orders = false, weights = false, decode = false;
 };
 
 // The shape of a chunk of so many sequences and rows with as many ranges and tiles as there can be.
@@ -53,8 +54,8 @@ ChunkShape at_most(ChunkShape shape, const SequenceBatch& batch, int sequences, 
 struct ChunkArrays {
   ChunkArrays(Placement& placement, const ChunkShape& shape);
   float* features;                        // [sequences][n][width]
-  double* item_weights;                   // [sequences][n]; of problems with capacities
-  double* capacities;                     // [sequences]; likewise
+  double* item_weights;                   // [sequences][numbers]
+  double* capacities;                     // [sequences]; where there are numbers
   int32_t* first_row;                     // [sequences + 1]
   int32_t* sequence_of;                   // [rows]
   uint64_t* keys;                         // [sequences]; sampling

@@ -107,8 +107,12 @@ void decode(const DeviceStream& stream, const RolloutRequest& request, const Chu
   args.start_stride = activations.start_stride;
   args.start_c = activations.start_c;
   args.features = inputs.features;
-  args.rules = {inputs.item_weights, inputs.capacities, request.policy.stop_at_first_misfit,
-                is_open(request.sequences.problem)};
+  args.rules = {inputs.item_weights,
+                inputs.capacities,
+                request.policy.stop_at_first_misfit,
+                is_open(request.sequences.problem),
+                request.policy.masks,
+                request.policy.penalty};
   args.instance_keys = inputs.keys;
   args.first_samples = inputs.first_samples;
   args.sample_stride = request.sample_stride;

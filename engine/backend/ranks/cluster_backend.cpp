@@ -87,7 +87,7 @@ void append_sequence(const RolloutRequest& rollouts, int sequence, Share& share)
   const SequenceBatch& batch = rollouts.sequences;
   const auto s = static_cast<size_t>(sequence), n = static_cast<size_t>(batch.n);
   append_row(share.features, batch.features, s, static_cast<size_t>(batch.width()) * n);
-  append_row(share.weights, batch.weights, s, n);
+  append_row(share.weights, batch.weights, s, batch.numbers_each());
   append_row(share.capacities, batch.capacities, s, 1);
   append_row(share.keys, rollouts.instance_keys, s, 1);
   share.sets.push_back(batch.set_of(sequence));

@@ -7,6 +7,7 @@
 
 #include "engine/search/heuristics.h"
 #include "engine/search/local/route_search.h"
+#include "engine/search/local/timed_search.h"
 #include "engine/search/local/tour_search.h"
 
 namespace pointsman {
@@ -16,10 +17,12 @@ std::unique_ptr<LocalSearch> make_local_search(const Instance& instance, const I
   const Problem& problem = problem_of(instance);
   require_problem(problem.has_local_search, instance, "local search");
   if (problem.has_depot) return std::make_unique<RouteSearch>(instance, options, control);
+  if (problem.has_first) return std::make_unique<TimedSearch>(instance, options);
   return std::make_unique<TourSearch>(instance, options, control);
 }
 
 int64_t default_kicks(const Problem& problem, int n) {
+  if (problem.has_first) return int64_t{TimedSearch::kKicksPerPlace} * n;
   if (problem.has_depot) return int64_t{RouteSearch::kKicksPerCustomer} * (n - 1);
   return int64_t{is_open(problem.kind) ? TourSearch::kKicksPerCityOfPath : TourSearch::kKicksPerCity} * n;
 }
@@ -30,13 +33,13 @@ int64_t kicks_of(const Instance& instance, const ImproveOptions& options, const 
                                                  : default_kicks(problem_of(instance), instance.n());
 }
 
-bool divides(const Problem& problem, int n) { return !problem.has_depot && TourSearch::divides(n); }
+bool divides(const Problem& problem, int n) { return problem.depots() == 0 && TourSearch::divides(n); }
 
 void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
                       const SearchControl& control) {
   if (!problem_of(instance).has_local_search) return;
   const std::string wrong = validate_solution(instance, solution);
-  if (!wrong.empty()) throw std::invalid_argument("improve_solution: " + wrong);
+  if (!wrong.empty() && solution.violation <= 0.0) throw std::invalid_argument("improve_solution: " + wrong);
   try {
     make_local_search(instance, options, control)->improve(solution, control);
   } catch (const CallStopped&) {  // the solution stays what it was

@@ -165,7 +165,7 @@ struct ActiveSearch {
     const double scale = solution.unrounded / std::abs(cost);
     if (!own.is_solved() && std::isfinite(scale) && scale > 0.0) own.scale = scale;
     // A rounded metric may disagree with the network's length.
-    if (!own.is_solved() || is_better(instances[i]->problem, solution.objective, own.best.objective))
+    if (!own.is_solved() || is_better(instances[i]->problem, solution, own.best))
       own.best = std::move(solution);
   }
 };

@@ -17,6 +17,8 @@ namespace pointsman {
 
 namespace {
 
+constexpr int64_t kMostSamples = int64_t{1} << 32;
+constexpr int64_t kMostRedraws = 10;      // times that the samples are drawn again
 constexpr int64_t kSamplesPerOrder = 16;  // of one dihedral copy, with shuffle; they share one encoding
 
 // One input sequence and its samples: first, first + augment, .. (`count` of them).
@@ -82,6 +84,7 @@ struct Sampler {
         round *= 4;
       }
     }
+    if (status == Status::kDone && !options.greedy) status = draw_again();
     if (status != Status::kDone) draw_missing();
     for (size_t i = 0; i < instances.size(); ++i) result.candidates.push_back(finish(i, status));
     return std::move(result);
@@ -91,23 +94,44 @@ struct Sampler {
   // only where it must be, and then between two input orders.
   Status draw_all(int64_t begin, int64_t end) {
     for (size_t i = 0; i < instances.size(); ++i) {
-      for (int64_t at = begin; at < end;) {
-        const int64_t room = largest - planned_rollouts;
-        const int64_t left = end - at;
-        if (left > room && planned_rollouts > 0 && (left <= largest || room < unit)) {
-          flush(control.stop());
-          const Status status = control.check();
-          if (status != Status::kDone) return status;
-          continue;
-        }
-        int64_t stop = std::min(end, at + room);
-        if (stop < end && stop - stop % unit > at) stop -= stop % unit;
-        plan(i, at, stop);
-        at = stop;
-      }
+      const Status status = plan_all(i, begin, end);
+      if (status != Status::kDone) return status;
     }
     const bool whole = flush(control.stop());
     return whole && end == last_sample ? Status::kDone : control.check();
+  }
+
+  // The same of one instance; its last ones may still have to be made.
+  Status plan_all(size_t i, int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end;) {
+      const int64_t room = largest - planned_rollouts;
+      const int64_t left = end - at;
+      if (left > room && planned_rollouts > 0 && (left <= largest || room < unit)) {
+        flush(control.stop());
+        const Status status = control.check();
+        if (status != Status::kDone) return status;
+        continue;
+      }
+      int64_t stop = std::min(end, at + room);
+      if (stop < end && stop - stop % unit > at) stop -= stop % unit;
+      plan(i, at, stop);
+      at = stop;
+    }
+    return Status::kDone;
+  }
+
+  // As many samples again, some times, of each instance whose answers are all infeasible.
+  Status draw_again() {
+    for (int64_t begin = last_sample; begin < last_sample + kMostRedraws * samples; begin += samples) {
+      Status status = Status::kDone;
+      for (size_t i = 0; i < instances.size() && status == Status::kDone; ++i) {
+        if (!answers[i].empty() && answers[i].front().cost >= kLatePenalty)
+          status = plan_all(i, begin, std::min(begin + samples, kMostSamples));
+      }
+      if (status == Status::kDone && !flush(control.stop())) status = control.check();
+      if (status != Status::kDone) return status;
+    }
+    return Status::kDone;
   }
 
   // The first sample of every instance that a limit left without an answer, until the run ends.
@@ -236,6 +260,7 @@ struct Sampler {
       solution.log_prob = answer.log_prob;
       solution.network_objective = solution.objective;
       solution.status = drawn[i] < samples ? status : Status::kDone;
+      solution.redrawn = std::max<int64_t>(drawn[i] - samples, 0);
       best.push_back(std::move(solution));
     }
     // Rounded metrics rank tours otherwise than the network's length does.
@@ -249,7 +274,7 @@ struct Sampler {
 void check_options(const SamplingOptions& options, ProblemKind problem) {
   const auto refuse = [](const std::string& what) { throw std::invalid_argument("sampling: " + what); };
   if (options.samples < 1) refuse("expected at least one sample, found " + std::to_string(options.samples));
-  if (options.first_sample < 0 || options.samples > (int64_t{1} << 32) - options.first_sample) {
+  if (options.first_sample < 0 || options.samples > kMostSamples - options.first_sample) {
     refuse("samples are numbered from 0 to 2^32 - 1");
   }
   if (options.augment != 1 && options.augment != 8) {

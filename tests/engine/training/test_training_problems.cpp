@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every problem is learned on the real CPU backend: from the cost alone, and from given solutions.
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -58,6 +60,7 @@ double log_prob_of(const TrainOptions& options, const std::vector<float>& parame
 TEST_CASE("policy gradient improves the cost of every problem") {
   for_each_problem([](ProblemKind problem) {
     if (problem_of(problem).fields == ItemFields::kDistances) return;  // no network reads it
+    if (problem == ProblemKind::kTsptw) return;  // windows leave eight places hardly a choice; see below
     INFO(name_of(problem));
     TrainOptions options = options_of(problem);
     const TrainResult trained = trained_on(options);
@@ -77,8 +80,34 @@ TEST_CASE("given solutions of every problem become more probable") {
     options.rollouts = 4;
     const double before = log_prob_of(options, initial_parameters(options.model, options.seed));
     const double after = log_prob_of(options, trained_on(options).parameters);
-    CHECK(after > before + 1.2);  // 3 times as probable
+    CHECK(after > std::min(before + 1.2, -0.01));  // 3 times as probable, or nearly certain
   });
+}
+
+TEST_CASE("without masks a penalty makes late tours fewer, and its weight grows") {
+  TrainOptions options = options_of(ProblemKind::kTsptw);
+  options.infeasible = Infeasible::kPenalty;
+  options.steps = 150;
+  options.validation_every = 150;
+  const TrainProgress trained = trained_on(options).last;
+  options.learning_rate = 0.0f;
+  const TrainProgress fresh = trained_on(options).last;
+  CHECK(fresh.infeasible > 0.9);  // of a random order
+  CHECK(trained.infeasible < fresh.infeasible - 0.1);
+  CHECK(trained.penalty > options.penalty);
+  CHECK(trained.penalty < fresh.penalty);
+}
+
+TEST_CASE("where late tours are left out nothing is added to the penalty") {
+  TrainOptions options = options_of(ProblemKind::kTsptw);
+  options.infeasible = Infeasible::kMask;
+  options.model.n = 20;
+  options.steps = 5;
+  const TrainProgress trained = trained_on(options).last;
+  CHECK(trained.penalty == options.penalty);
+  CHECK(trained.infeasible > 0.0);
+  CHECK(trained.infeasible < 0.5);
+  CHECK(std::isfinite(trained.train_cost));
 }
 
 }  // namespace pointsman

@@ -29,6 +29,7 @@ TrainOptions small_options(const std::filesystem::path& directory, Baseline base
   options.model.problem = problem;
   options.model.n = 6;
   if (problem == ProblemKind::kCvrp) options.model.capacity = 12.0;
+  options.infeasible = Infeasible::kPenalty;  // of TSPTW, whose weight changes from step to step
   options.model.has_critic = baseline == Baseline::kCritic;
   options.baseline = baseline;
   options.batch = baseline == Baseline::kShared ? 4 : 8;
@@ -71,6 +72,7 @@ TEST_CASE("stopping after a step and resuming gives the same model file", "[trai
       GENERATE(table<ProblemKind, Baseline, bool>({{ProblemKind::kTsp, Baseline::kShared, false},
                                                    {ProblemKind::kTsp, Baseline::kCritic, false},
                                                    {ProblemKind::kCvrp, Baseline::kShared, false},
+                                                   {ProblemKind::kTsptw, Baseline::kShared, false},
                                                    {ProblemKind::kCvrp, Baseline::kShared, true}}));
   TrainOptions options = small_options(folder.path(), baseline, problem);
   if (is_supervised) options.examples = quick_examples(options.model, 10);

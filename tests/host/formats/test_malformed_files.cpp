@@ -336,7 +336,8 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", "{\n\"instances\":[" + kTspJson + ",\n 7]}", 3,
        "a.json:3:2: instances[1]: expected an instance"},
       {"a.json", t("\"tsp\"", "\"vrp\""), 1,
-       "problem: expected \"tsp\", \"knapsack\", \"cvrp\", \"atsp\" or \"path\", found the string \"vrp\""},
+       "problem: expected \"tsp\", \"knapsack\", \"cvrp\", \"atsp\", \"path\" or \"tsptw\", found the string "
+       "\"vrp\""},
       {"a.json", t("\"tsp\"", "1"), 1, "a.json:1:21: problem: expected a string, found 1"},
       {"a.json", t("\"a\"", "7.5"), 1, "a.json:1:7: id: expected a string or an integer, found 7.5"},
       {"a.json", t("coordinates", "cities"), 1, "expected the key \"coordinates\", found none"},
@@ -360,7 +361,7 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", t("}", ",\"id\":\"b\"}"), 1, "duplicate key \"id\""},
       {"a.json", t("}", ",\"\\u0069d\":\"b\"}"), 1, "duplicate key \"id\""},
       {"a.json", t("}", ",\"edge_weight_type\":\"EXPLICIT\"}"), 1,
-       "EUC_2D, CEIL_2D, GEO, ATT, MAN_2D, MAX_2D, GEOM, HAVERSINE or HAVERSINE_KM"},
+       "EUC_2D, CEIL_2D, GEO, ATT, MAN_2D, MAX_2D, GEOM, HAVERSINE, HAVERSINE_KM or FLOOR_2D"},
       {"a.json", replaced(t("}", ",\"edge_weight_type\":\"GEO\"}"), "[0.5,1]", "[1e99,1]"), 1,
        "a latitude within +-90"},
       {"a.json", t("\"a\"", "\"\xff\""), 1, "ill-formed UTF-8"},

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """solve(): the program's own bits in every mode, whatever the arrays look like."""
 import math
+import pickle
 import time
 import unittest
 
@@ -115,6 +116,18 @@ class SameAsTheProgram(FolderTest):
         # Not after a search that a limit cut short, but after one that had its number of kicks.
         self.assertEqual(pointsman.solve(matrix=ways[0], time_limit=1e-9).status, ["unsolved"])
         self.assertEqual(pointsman.solve(matrix=ways[0], time_limit=1).status, ["infeasible"])
+
+    def test_time_windows(self):
+        instances = pointsman.generate("tsptw", 9, 4)
+        exact = pointsman.solve(instances, mode="exact")
+        self.assertEqual(exact.status, ["done"] * 4)
+        np.testing.assert_array_equal(exact.tours[:, 0], 0)
+        np.testing.assert_allclose(pointsman.solve(instances).costs, exact.costs, rtol=1e-12)
+        again = pickle.loads(pickle.dumps(exact))
+        np.testing.assert_array_equal(again.tours, exact.tours)
+        path = self.folder / "windows.json"
+        instances.write(path)
+        np.testing.assert_array_equal(pointsman.solve(pointsman.read(path), mode="exact").costs, exact.costs)
 
     def test_a_model_by_name_and_by_path(self):
         path = self.folder / "set.npy"

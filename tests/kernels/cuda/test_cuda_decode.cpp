@@ -28,6 +28,7 @@ struct Case {
   float scale = 4.0f;  // of the parameters
   float temperature = 1.0f;
   bool stop_at_first_misfit = false;
+  bool masks = true;
   double capacity = 0.0;                   // 0: n / 6
   int tile_rows = 8;                       // of a block
   std::vector<int> cluster_rows{1, 2, 4};  // of a block in clusters, where the device has them, too
@@ -73,6 +74,7 @@ struct Fixture {
     r.sample_stride = 3;
     r.policy.temperature = c.temperature;
     r.policy.stop_at_first_misfit = c.stop_at_first_misfit;
+    r.policy.masks = c.masks;
     r.forced = c.forced.empty() ? nullptr : c.forced.data();
     return r;
   }
@@ -203,7 +205,7 @@ DeviceDecode on_device(const Fixture& f, const DecodeTiling& tiling, bool record
   args.start_stride = (n + 1) * kHidden;
   args.start_c = c.data();
   args.features = features.data();
-  args.rules = {weights.data(), capacities.data(), f.c.stop_at_first_misfit};
+  args.rules = {weights.data(), capacities.data(), f.c.stop_at_first_misfit, false, f.c.masks, kLatePenalty};
   args.instance_keys = keys.data();
   args.first_samples = first_samples.data();
   args.sample_stride = 3;
@@ -443,6 +445,18 @@ TEST_CASE("decode_general: routes of every length and capacity") {
     for (const double capacity : {9.0, 16.0, 1000.0}) {
       Case c = small_case(ProblemKind::kCvrp, n);
       c.capacity = capacity;
+      expect_cpu_rollouts(c);
+      c.decode = Decode::kGreedy;
+      expect_cpu_rollouts(c);
+    }
+  }
+}
+
+TEST_CASE("decode_general: tours with time windows of every length, with masks and without") {
+  for (const int n : {1, 2, 3, 16, 17, 33}) {
+    for (const bool masks : {true, false}) {
+      Case c = small_case(ProblemKind::kTsptw, n);
+      c.masks = masks;
       expect_cpu_rollouts(c);
       c.decode = Decode::kGreedy;
       expect_cpu_rollouts(c);

@@ -118,10 +118,10 @@ TEST_CASE("cuda: an attention encoder and priors roll out as on the CPU, to the 
 
 // Problems that are not plain: the general decode kernel. Another precision than fp32 leaves them as they
 // are.
-void expect_the_cpus_routes(const ModelConfig& config, double capacity, int64_t limit = 0,
-                            Precision precision = Precision::kFp32) {
+void expect_the_cpus_answers(const ModelConfig& config, double capacity, int64_t limit = 0,
+                             Precision precision = Precision::kFp32) {
   INFO("n = " << config.n << ", capacity " << capacity << ", " << name_of(config.encoder));
-  const RandomBatch batch(ProblemKind::kCvrp, config.n, 4, 21, capacity);
+  const RandomBatch batch(config.problem, config.n, 4, 21, capacity);
   const auto cpu = with(make_cpu_backend(1), config),
              cuda = with(make_cuda_backend(0, limit, precision), config);
   const std::vector<int32_t> counts{3, 1, 0, 6};
@@ -147,19 +147,29 @@ TEST_CASE("cuda: routes are the CPU's, to the last bit") {
   for (int n : {1, 2, 3, 21, 33}) {
     for (const double capacity : {9.0, 1000.0}) {
       const ModelConfig plain = config_for(ProblemKind::kCvrp, n, n == 21 ? 2 : 1);
-      expect_the_cpus_routes(plain, capacity);
-      expect_the_cpus_routes(with_attention(plain), capacity);
+      expect_the_cpus_answers(plain, capacity);
+      expect_the_cpus_answers(with_attention(plain), capacity);
     }
   }
   ModelConfig config = config_for(ProblemKind::kCvrp, 21);
   config.has_prior = true;
-  expect_the_cpus_routes(config, 16.0, 0, Precision::kBf16);
-  expect_the_cpus_routes(config, 16.0, 250'000);  // a sequence takes about 70 kB
+  expect_the_cpus_answers(config, 16.0, 0, Precision::kBf16);
+  expect_the_cpus_answers(config, 16.0, 250'000);  // a sequence takes about 70 kB
+}
+
+TEST_CASE("cuda: tours with time windows are the CPU's, to the last bit") {
+  for (int n : {1, 2, 3, 21, 33}) {
+    ModelConfig config = config_for(ProblemKind::kTsptw, n);
+    expect_the_cpus_answers(config, 0.0);
+    config.has_prior = true;
+    expect_the_cpus_answers(config, 0.0);
+    expect_the_cpus_answers(with_attention(config), 0.0);
+  }
 }
 
 TEST_CASE("cuda: the CPU's routes of two customers", "[race]") {
-  expect_the_cpus_routes(config_for(ProblemKind::kCvrp, 3), 9.0);
-  expect_the_cpus_routes(with_attention(config_for(ProblemKind::kCvrp, 3), 1), 9.0);
+  expect_the_cpus_answers(config_for(ProblemKind::kCvrp, 3), 9.0);
+  expect_the_cpus_answers(with_attention(config_for(ProblemKind::kCvrp, 3), 1), 9.0);
 }
 
 TEST_CASE("cuda: routes have no gradients, which is said") {

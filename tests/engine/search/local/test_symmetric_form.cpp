@@ -127,10 +127,10 @@ double cost_of(const Instance& instance, const Order& order) {
 }
 
 // Of the orders that are answers but for forbidden ways, the fewest of these.
-int64_t fewest_forbidden(const Instance& instance) {
+double fewest_forbidden(const Instance& instance) {
   Order order(static_cast<size_t>(instance.n()));
   std::iota(order.begin(), order.end(), 0);
-  int64_t fewest = instance.n() + 1;
+  double fewest = instance.n() + 1;
   do {
     Solution solution;
     solution.order = order;
