@@ -60,6 +60,10 @@ double value_of(const Instance& instance, const std::vector<int32_t>& items) {
   return packed_value(instance.values.data(), items.data(), static_cast<int>(items.size()));
 }
 
+void trained_weights(int n, const float* features, double, double* weights) {
+  for (int item = 0; item < n; ++item) weights[item] = features[2 * item];
+}
+
 // Items by falling value per weight.
 void make_packing_example(int n, const float* features, int32_t* order) {
   const auto ratio = [&](int32_t item) {
@@ -100,10 +104,6 @@ extern const Problem kKnapsackProblem = {.kind = ProblemKind::kKnapsack,
                                          // Bello et al. 2017, section 5.4.
                                          .default_capacity = [](int n) { return n <= 50 ? 12.5 : 25.0; },
                                          .rule_numbers = packing_numbers,
-                                         .trained_numbers =
-                                             [](int n, const float* features, double, double* weights) {
-                                               for (int item = 0; item < n; ++item)
-                                                 weights[item] = features[2 * item];
-                                             }};
+                                         .trained_numbers = trained_weights};
 
 }  // namespace pointsman

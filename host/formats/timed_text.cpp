@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kTableHead = "CUST NO.", kNote = "!!";
 constexpr std::string_view kEnd = "999";  // in place of a row's number
-constexpr size_t kTableColumns = 7;            // number, x, y, demand, ready time, due date, service time
+constexpr size_t kTableColumns = 7;       // number, x, y, demand, ready time, due date, service time
 
 class TimedText {
  public:

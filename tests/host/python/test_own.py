@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """pointsman.Problem: a user's own cost, trained and solved; what its functions throw; declared orders."""
+import gc
 import itertools
 import json
 import os
+import pathlib
 import signal
 import threading
 import time
 import unittest
+import weakref
 
 import numpy as np
 import pointsman
@@ -199,6 +202,41 @@ class Own(FolderTest):
                     fine.solve(INSTANCES, **how)
             with self.assertRaisesRegex(kind, text):
                 problem.costs(INSTANCES[0], [range(N)])
+
+    def test_nothing_is_kept(self):
+
+        class Cost:
+            error = None
+
+            def __call__(self, items, orders):
+                if self.error is not None and len(orders) > 3:
+                    raise self.error
+                return tardiness(items, orders)
+
+        def one_round():
+            cost = Cost()
+            problem = pointsman.Problem(cost)
+            model = problem.train(jobs, **SMALL)
+            model.solve(INSTANCES, samples=8, improve=True, kicks=1)
+            cost.error = ValueError("for the test")
+            for call in (lambda: model.solve(INSTANCES, samples=8), lambda: problem.train(jobs, **SMALL)):
+                with self.assertRaises(ValueError):
+                    call()
+            cost.error = None
+            return [weakref.ref(one) for one in (cost, problem, model)]
+
+        def resident():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+        for _ in range(5):
+            kept = one_round()
+        gc.collect()
+        self.assertEqual([one() for one in kept], [None] * 3)
+        before = resident()
+        for _ in range(30):
+            one_round()
+        gc.collect()
+        self.assertLess(resident() - before, 15 << 20)  # a model alone has 1.7 MB
 
     def test_interrupted(self):
         """Ctrl-C in the cost and between its calls."""
