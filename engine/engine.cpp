@@ -320,7 +320,7 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
   }
   std::vector<std::span<const size_t>> calls;
   for (const auto& [n, places] : by_size) {
-    const auto at_once = static_cast<size_t>(largest_call(n));
+    const auto at_once = static_cast<size_t>(largest_call(problem_of(model.config.problem), n));
     for (size_t first = 0; first < places.size(); first += at_once)
       calls.push_back(std::span(places).subspan(first, std::min(at_once, places.size() - first)));
   }

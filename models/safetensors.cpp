@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/parameter_file.h"
+#include "models/tools/json_text.h"
 
 namespace pointsman {
 
@@ -181,16 +182,22 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t data_
 
 std::string make_safetensors_header(const std::map<std::string, std::string>& metadata,
                                     const std::vector<Tensor>& tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = metadata;
-  for (const Tensor& tensor : tensors) {
-    nlohmann::ordered_json& entry = header[tensor.name];  // a list of members would leak where memory fails
-    entry["dtype"] = "F32";
-    entry["shape"] = tensor.shape;
-    entry["data_offsets"] =
-        std::array{tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
+  std::string json = "{\"__metadata__\":{";
+  for (const auto& [key, value] : metadata) {
+    if (json.back() != '{') json += ',';
+    json += quoted_json(key) + ":" + quoted_json(value);
   }
-  std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  json += '}';
+  for (const Tensor& tensor : tensors) {
+    const size_t offsets[] = {tensor.offset * sizeof(float), (tensor.offset + tensor.size) * sizeof(float)};
+    const JsonText shape = json_array(tensor.shape.size(), [&](size_t i) { return tensor.shape[i]; });
+    const JsonText entry =
+        json_object({{"dtype", "F32"}, {"shape", shape}, {"data_offsets", json_array(2, [&](size_t i) {
+                                                            return offsets[i];
+                                                          })}});
+    json += "," + quoted_json(tensor.name) + ":" + entry.text;
+  }
+  json += '}';
   json.append((64 - (8 + json.size()) % 64) % 64, ' ');
   const uint64_t length = json.size();  // little-endian, as the machine is (parameter_file.cpp)
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + json;

@@ -64,7 +64,7 @@ struct Instance {
   bool is_metric_chosen = false;  // by the user, not by the file
   int8_t first_id = 0;
   ProblemKind problem = ProblemKind::kTsp;
-  Metric metric = Metric::kEuclidean;  // TSP and CVRP
+  Metric metric = Metric::kEuclidean;  // of problems with places
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
   // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; TSPTW x, y, when it
   // opens, closes (may be infinite), and how long a visit takes, the depot first; a user's own problem what
@@ -84,7 +84,7 @@ struct Instance {
 
   int width() const { return own ? own->width() : numbers_of_item(problem); }
   int n() const { return matrix ? matrix->n : static_cast<int>(values.size()) / width(); }
-  // False where only distances are known: then there are no values.
+  // False where only distances are known.
   bool has_coordinates() const { return matrix == nullptr; }
   // What no network reads, for a message; null: nothing.
   const char* beyond_networks() const {

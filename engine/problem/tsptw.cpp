@@ -16,18 +16,17 @@
 
 namespace pointsman {
 
-InstancePlaces::InstancePlaces(const Instance& instance) : n(instance.n()), instance_(instance) {
-  double latest = 0.0;
-  for (int place = 0; place < n; ++place) {
-    if (std::isfinite(closes(place))) latest = std::max(latest, closes(place));
-  }
-  tolerance_ = 4.0 * n * latest * 0x1p-53;
-}
-
 double InstancePlaces::way(int from, int to) const { return city_distance(instance_, from, to); }
 
 double lateness(const RuleInputs& inputs, const int32_t* order) {
   return TsptwRules::make(inputs).lateness(order);
+}
+
+bool has_plain_times(const Instance& instance) {
+  for (int place = 0; place < instance.n(); ++place) {
+    if (instance.item(place)[InstancePlaces::kVisit] != 0.0) return false;
+  }
+  return instance.metric == Metric::kEuclidean;
 }
 
 const char* wrong_times(const Instance& instance, size_t i) {
@@ -41,6 +40,7 @@ using Order = std::vector<int32_t>;
 using enum InstancePlaces::Field;
 
 constexpr int kWidth = kVisit + 1, kFeatures = TsptwRules::kFeatures;
+constexpr double kFloats = 1e-6;  // of a time, a way or a coordinate, in network units
 constexpr double kNever = 1e300;  // in place of an infinite closing time, whose differences are no numbers
 
 // The user's units of one network unit: that of the coordinates, or of what the metric makes of them.
@@ -125,7 +125,10 @@ void trained_places(int n, const float* features, double, double* numbers) {
         return plain_distance(feature(to, 0) - feature(from, 0), feature(to, 1) - feature(from, 1));
       },
       [&](int place, int field) {
-        return field == kVisit ? 0.0 : feature(place, field) / TsptwRules::time_share(n);
+        if (field == kVisit) return 0.0;
+        const double time = feature(place, field) / TsptwRules::time_share(n);
+        // Later by what floats may have lost, so that a tour that is in time stays so.
+        return field == kCloses ? time + kFloats * n : time;
       },
       numbers);
 }

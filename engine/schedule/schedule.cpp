@@ -33,18 +33,20 @@ constexpr size_t kBatchesAhead = 2;   // of each device, searched and not yet im
 constexpr auto kPatience = std::chrono::nanoseconds(std::chrono::milliseconds(250)),
                kQuickItem = std::chrono::nanoseconds(500);
 
-// How many instances of n items one call of run_search() is given: enough to fill the device, few enough that
+// How many instances like this one call of run_search() is given: enough to fill the device, few enough that
 // memory stays bounded. share: of all instances, a device's.
-int64_t chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, int n, int64_t share) {
+int64_t chosen_batch_size(const DeviceInfo& device, const SolvePlan& plan, const Instance& instance,
+                          int64_t share) {
+  const int64_t largest = largest_call(problem_of(instance), instance.n());
   if (plan.batch_size) return *plan.batch_size;
-  if (std::holds_alternative<TwoOptOptions>(plan.search)) return std::min(largest_call(n), share);
+  if (std::holds_alternative<TwoOptOptions>(plan.search)) return std::min(largest, share);
   if (const auto* active = std::get_if<ActiveSearchOptions>(&plan.search)) {
     const auto most = static_cast<int64_t>((device.uses_host ? kHostBytes : kDeviceBytes) /
                                            (4.0 * sizeof(float) * active->initial.size()));
     return std::clamp<int64_t>(device.rollouts / active->replicas, 1, std::max<int64_t>(most, 1));
   }
   const int64_t samples = std::get<SamplingOptions>(plan.search).samples;
-  return std::clamp<int64_t>(largest_call(n) / std::max<int64_t>(samples, 1), 1, 4096);
+  return std::clamp<int64_t>(largest / std::max<int64_t>(samples, 1), 1, 4096);
 }
 
 // Instances of one size, by their places in the input, in the order of their first ones.
@@ -56,8 +58,8 @@ std::vector<std::vector<size_t>> cut_batches(const DeviceInfo& device, size_t de
   for (size_t i = 0; i < instances.size(); ++i) {
     const int n = instances[i]->n();
     const auto found = open.find(n);
-    if (found != open.end() &&
-        static_cast<int64_t>(batches[found->second].size()) < chosen_batch_size(device, plan, n, share)) {
+    if (found != open.end() && static_cast<int64_t>(batches[found->second].size()) <
+                                   chosen_batch_size(device, plan, *instances[i], share)) {
       batches[found->second].push_back(i);
     } else {
       open[n] = batches.size();

@@ -2,6 +2,7 @@
 #include "engine/search/heuristics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
@@ -22,16 +23,13 @@ constexpr int64_t kSamplesPerCheck = 64;  // random orders between two questions
 
 using Order = std::vector<int32_t>;
 
-// Each time the first item of the order that is feasible, or else the last resort.
+// Each time the first item of the order that is feasible, or else the first.
 template <typename Rules>
 Order by_turns(Rules rules, Order order) {
   Order taken;
-  std::vector<int32_t> listed(order.size());
   while (!order.empty()) {
-    const int count = list_feasible(rules, listed.data(), static_cast<int>(listed.size()));
-    const auto next = std::ranges::find_if(order, [&](int32_t item) {
-      return std::binary_search(listed.begin(), listed.begin() + count, item);
-    });
+    const auto feasible = std::ranges::find_if(order, [&](int32_t item) { return rules.feasible(item); });
+    const auto next = feasible == order.end() ? order.begin() : feasible;
     rules.step(*next);
     taken.push_back(*next);
     order.erase(next);
@@ -108,6 +106,11 @@ Order by_closing_times(const Instance& instance) {
   return order;
 }
 
+Order from_depot(Order order) {
+  std::rotate(order.begin(), std::ranges::find(order, 0), std::ranges::find(order, 0) + 1);
+  return order;
+}
+
 Order quick_order(const Instance& instance) {
   if (instance.own) {
     Order upward(static_cast<size_t>(instance.n()));
@@ -118,6 +121,7 @@ Order quick_order(const Instance& instance) {
   Order order = problem.has_packing ? packing_by_ratio(instance)
                 : problem.has_first ? by_closing_times(instance)
                                     : along_curve(instance);
+  if (problem.has_first && instance.n() > kMostTimedPlaces) return from_depot(std::move(order));
   if (problem.has_depot || problem.has_first)
     order = feasible_part(problem.kind, rule_numbers(instance), order);
   return with_what_is_given(instance, std::move(order));
@@ -166,18 +170,22 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
   const Problem& problem = problem_of(instance);
   const RuleNumbers numbers = rule_numbers(instance);
   Order best;
-  double best_objective = 0.0;
+  double best_objective = 0.0, best_violation = 0.0;
   Status status = Status::kDone;
   for (int64_t sample = 0; sample < samples; ++sample) {
-    if (sample > 0 && sample % kSamplesPerCheck == 0) status = control.check();
+    if (sample > 0 && (sample % kSamplesPerCheck == 0 || problem.has_first)) status = control.check();
     if (status != Status::kDone) break;
     Order order = feasible_part(problem.kind, numbers,
                                 input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
     order = with_what_is_given(instance, std::move(order));
     const double objective = problem.objective(instance, order);
-    if (sample > 0 && !is_better(problem.kind, objective, best_objective)) continue;
+    const double violation = std::isfinite(objective) ? 0.0 : checked_solution(instance, order).violation;
+    const bool is_worse = violation != best_violation ? violation > best_violation
+                                                      : !is_better(problem.kind, objective, best_objective);
+    if (sample > 0 && is_worse) continue;
     best = std::move(order);
     best_objective = objective;
+    best_violation = violation;
   }
   Solution solution = checked_solution(instance, std::move(best));
   solution.status = status;

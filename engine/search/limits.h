@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/problem/instance.h"
+#include "engine/problem/problem.h"
 #include "kernels/tools/stop_token.h"
 
 namespace pointsman {
@@ -106,7 +107,11 @@ inline SearchControl limit_each(const SearchControl& control, int64_t turns) {
 }
 
 // Rollouts of n items that one call may hold: 16,384, or 4 million items (some 50 MB with their features).
-inline int64_t largest_call(int n) { return std::clamp<int64_t>(4'000'000 / std::max(n, 1), 1, 16384); }
+// Of TSPTW, whose rules read n^2 numbers of a sequence, 32 million of these (256 MB).
+inline int64_t largest_call(const Problem& problem, int n) {
+  const int64_t items = std::max(n, 1), most = std::clamp<int64_t>(4'000'000 / items, 1, 16384);
+  return problem.has_first ? std::clamp<int64_t>(32'000'000 / (items * items), 1, most) : most;
+}
 
 // Grows with what one rollout of n items costs: the recurrences are linear in n, the attention is quadratic.
 inline double rollout_work(int n) { return n * (320.0 + n); }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "engine/training/trainer.h"
 #include "kernels/tools/fnv1a.h"
 
@@ -48,6 +49,8 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     if (instance.n() != config.n) {
       refuse(row, "expected n = " + std::to_string(config.n) + ", found " + std::to_string(instance.n()));
     }
+    if (problem_of(instance).has_first && !has_plain_times(instance))
+      refuse(row, "a network learns on Euclidean distances without visits");
     const std::vector<float> features = problem_of(instance).features(instance, config.capacity);
     if (!solutions.empty()) {
       Solution solution = solutions[row];

@@ -55,6 +55,9 @@ void check_options(const TrainOptions& o) {
           "not for a user's own problem");
   require(!o.is_supervised() || o.entropy == 0.0f, "supervised learning has no entropy term");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "the model has no critic");
+  const bool leaves_out = problem_of(o.model.problem).has_first && o.infeasible == Infeasible::kMask;
+  require(!leaves_out || o.is_supervised() || o.baseline == Baseline::kShared,
+          "to leave late rollouts out takes the shared baseline");
   require(o.penalty >= 0.0 && std::isfinite(o.penalty), "the penalty must not be negative");
   require(o.decay_steps >= 1, "decay_steps must be at least 1");
   require(o.entropy >= 0.0f && std::isfinite(o.entropy), "entropy must not be negative");
@@ -281,7 +284,7 @@ class Trainer {
   // The costs, where a late rollout has the mean of its instance's others, so that they are compared among
   // themselves.
   std::vector<double> with_means(std::vector<double> costs, const std::vector<double>& late) const {
-    const auto each = static_cast<size_t>(options_.baseline == Baseline::kShared ? options_.rollouts : 1);
+    const auto each = static_cast<size_t>(options_.rollouts);
     for (size_t first = 0; first < costs.size(); first += each) {
       double sum = 0.0;
       int in_time = 0;
@@ -409,7 +412,7 @@ class Trainer {
     line.saturated = sums.policy.saturated / decoding_steps;
     line.learning_rate = learning_rate(state_.step - 1);
     line.infeasible = kNone;
-    line.penalty = has_windows() ? state_.penalty : kNone;
+    line.penalty = has_windows() ? policy().penalty : kNone;
     line.cross_entropy = options_.is_supervised() ? sums.cross_entropy / steps : kNone;
     line.eta_seconds = seconds_since(start_) / static_cast<double>(state_.step - first_step_) *
                        static_cast<double>(options_.steps - state_.step);

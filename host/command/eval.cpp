@@ -38,9 +38,9 @@ constexpr const char* kEvalExamples = R"(Examples:
   pointsman eval knap.npz --ref opt.npy --modes greedy,ratio,exact
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
-greedy edges, Lin-Kernighan moves, +NUMBER kicks; CVRP: savings, +NUMBER kicks), 2opt (TSP: 2-opt and Or-opt
-moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio and exact (KnapSack: greedy by
-value/weight; branch and bound) and savings (CVRP: Clarke and Wright). The default is greedy, greedy+x8 and
+greedy edges, Lin-Kernighan moves, +NUMBER kicks; CVRP: savings, TSPTW: closing times, +NUMBER kicks), 2opt
+(TSP: 2-opt and Or-opt moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio (KnapSack: greedy
+by value/weight), exact (KnapSack: branch and bound; TSPTW: dynamic programming) and savings (CVRP: Clarke and Wright). The default is greedy, greedy+x8 and
 sample+x8; greedy and sample for KnapSack; random and local for ATSP.)";
 
 struct EvalFlags {
@@ -69,8 +69,9 @@ struct Answers {
   ProgressLine line{};
 
   void add(size_t i, const Solution& solution) {
-    infeasible[i] = solution.status == Status::kInfeasible;
-    if (!infeasible[i]) status = std::max(status, solution.status);
+    const bool is_infeasible = solution.status == Status::kInfeasible;
+    infeasible[i] = is_infeasible && std::isnan(objectives[i]);  // of several models: no one's
+    if (!is_infeasible) status = std::max(status, solution.status);
     ++seen;
     if (has_answer(solution)) {
       double& best = objectives[i];

@@ -38,8 +38,10 @@ std::string describe(const TrainProgress& progress, int64_t steps) {
       static_cast<long long>(progress.step), static_cast<long long>(steps), progress.tours_per_second,
       progress.train_cost, progress.grad_norm, progress.entropy, progress.mean_logit,
       100 * progress.saturated);
-  return text + (std::isnan(progress.val_cost) ? "" : printed("  val %.4f", progress.val_cost)) + "  ETA " +
-         clock_text(progress.eta_seconds);
+  const std::string late =
+      std::isnan(progress.infeasible) ? "" : printed("  late %.1f%%", 100 * progress.infeasible);
+  return text + (std::isnan(progress.val_cost) ? "" : printed("  val %.4f", progress.val_cost)) + late +
+         "  ETA " + clock_text(progress.eta_seconds);
 }
 
 // What the log says that the training is.
@@ -69,7 +71,7 @@ int run_train(TrainRequest& request, const OptionSet& set, CommonOptions& common
   {
     ProgressLine line(30.0);
     const auto tell = [&](const TrainProgress& progress) {
-      if (std::isnan(progress.val_cost)) {
+      if (std::isnan(progress.val_cost) && std::isnan(progress.infeasible)) {
         if (line.due()) line.update(describe(progress, options.steps));
       } else {
         log_info(describe(progress, options.steps));

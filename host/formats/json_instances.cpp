@@ -336,6 +336,7 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
   const Problem& problem = problem_of(instance);
   if (instance.problem != ProblemKind::kTsp) refuse(object, "forced", problem);
   if (problem.has_capacity || problem.has_first) refuse(object, "forbidden", problem);
+  if (!problem.has_first) refuse(object, "time_windows", problem);
   if (problem.has_capacity) instance.capacity = read_capacity(object, reading.options);
   switch (problem.fields) {
     case ItemFields::kCoordinates:

@@ -57,6 +57,14 @@ void check_number(const NpyArray& array, size_t i, double value, bool is_coordin
   array.fail_at(i, "expected a number " + expected + ", found " + std::to_string(value));
 }
 
+// Element i: when a place closes, perhaps never. `opens`: when it opens.
+double closing_time(const NpyArray& array, size_t i, double opens) {
+  const double value = array.any_number(i);
+  if (value != std::numeric_limits<double>::infinity()) check_number(array, i, value, true);
+  if (!(value >= opens)) array.fail_at(i, "expected no time before it opens, found " + std::to_string(value));
+  return value;
+}
+
 // Element i: a weight, a value or a capacity.
 double item_number(const NpyArray& array, size_t i) {
   const double value = array.number(i);
@@ -173,7 +181,36 @@ std::string ids_npy(const InstanceBatch& instances) {
 
 }  // namespace
 
+// (B, n, 5): x, y, when a place opens and closes, how long a visit takes.
+static InstanceBatch timed_instances(const NpyArray& array, const Instance& pattern) {
+  constexpr size_t kWidth = InstancePlaces::kVisit + 1;
+  check_shape(array, 3, size_from_end(array, 0) == kWidth,
+              "(B, n, 5) or (n, 5): x, y, opens, closes and visit");
+  const size_t size = kWidth * static_cast<size_t>(size_from_end(array, 1));
+  InstanceBatch instances = new_instances(array, size, array.header().count, pattern);
+  LoadingWatch watch(array.file());
+  size_t next = 0;
+  for (Instance& instance : instances) {
+    watch.after(size);
+    for (const size_t end = next + size; next < end; ++next) {
+      const size_t field = next % kWidth;
+      if (field == InstancePlaces::kCloses) {
+        instance.values.push_back(closing_time(array, next, instance.values.back()));
+        continue;
+      }
+      instance.values.push_back(array.number(next));
+      check_number(array, next, instance.values.back(), field != InstancePlaces::kVisit);
+    }
+  }
+  return instances;
+}
+
 InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& options) {
+  if (options.problem && problem_of(*options.problem).fields == ItemFields::kCoordinatesAndWindows) {
+    Instance pattern;
+    pattern.problem = *options.problem;
+    return timed_instances(array, pattern);
+  }
   check_shape(array, 3, are_pairs(array),
               kPairs + std::string(are_square(array) ? " (--input-format matrix takes distances)" : ""));
   Instance pattern;
@@ -181,9 +218,8 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   const Problem& problem = problem_of(pattern);
   if (problem.fields == ItemFields::kDistances)
     array.fail(std::string("points are no ") + problem.title + "; expected a matrix of distances");
-  if (numbers_of_item(pattern.problem) > 2)
-    array.fail(std::string("an .npy has no ") + (problem.has_depot ? "demands" : "time windows") +
-               "; expected an .npz or JSON of " + problem.title);
+  if (problem.has_depot)
+    array.fail(std::string("an .npy has no demands; expected an .npz or JSON of ") + problem.title);
   if (problem.has_capacity && !options.capacity)
     array.fail(std::string("an .npy of ") + problem.title + " instances needs --capacity W" +
                (problem.fields == ItemFields::kWeightAndValue ? " (columns weight, value)" : ""));
@@ -335,14 +371,11 @@ static void add_windows(const NpzFile& npz, const NpyArray& locs, InstanceBatch&
   for (Instance& instance : instances) {
     const std::vector<double> places = std::exchange(instance.values, {});
     for (size_t i = 0; 2 * i < places.size(); ++i, ++next) {
-      const double opens = windows.number(2 * next), closes = windows.any_number(2 * next + 1);
+      const double opens = windows.number(2 * next);
       check_number(windows, 2 * next, opens, true);
-      if (closes != std::numeric_limits<double>::infinity())
-        check_number(windows, 2 * next + 1, closes, true);
-      instance.values.insert(instance.values.end(), {places[2 * i], places[2 * i + 1], opens, closes,
+      instance.values.insert(instance.values.end(), {places[2 * i], places[2 * i + 1], opens,
+                                                     closing_time(windows, 2 * next + 1, opens),
                                                      visits ? item_number(*visits, next) : 0.0});
-      if (const std::string wrong = wrong_times(instance, i); !wrong.empty())
-        windows.fail_at(2 * next + 1, "expected " + wrong + ", found " + std::to_string(closes));
     }
   }
 }
@@ -390,9 +423,10 @@ std::string write_npy(const InstanceBatch& instances) {
   check_uniform(instances);
   if (problem_of(instances[0]).fields == ItemFields::kDistances) return matrices_npy(instances);
   check_writable(instances);
-  if (instances[0].width() > 2)
-    throw OutputRefused("an .npy holds no demands and time windows; use npz or json");
-  return values_npy(instances, {static_cast<size_t>(instances[0].n()), 2}, 0, 0, 2);
+  if (problem_of(instances[0]).has_depot) throw OutputRefused("an .npy holds no demands; use npz or json");
+  const int width = instances[0].width();
+  return values_npy(instances, {static_cast<size_t>(instances[0].n()), static_cast<size_t>(width)}, 0, 0,
+                    width);
 }
 
 std::string write_npz(const InstanceBatch& instances) {

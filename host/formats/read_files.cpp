@@ -43,10 +43,10 @@ InputFormat detect_format(InputFile& file) {
   if (is_digit(first) || first == '-' || first == '.') {
     if (line.find(kOutputWord) != std::string_view::npos) return InputFormat::kTourLines;
   }
+  if (begins_timed_text(text)) return InputFormat::kTimedText;
   if (text.find_first_of(",;\t") != std::string_view::npos && text.find(':') == std::string_view::npos &&
       !begins_tsplib(text))
     return InputFormat::kCsv;
-  if (begins_timed_text(text)) return InputFormat::kTimedText;
   const bool is_name = text.find_first_of(": \t") == std::string_view::npos &&
                        !upper_case(text).ends_with("_SECTION");  // of a KnapSack of Pisinger's
   if (is_letter(first) && !is_name) return InputFormat::kTsplib;
@@ -200,6 +200,9 @@ std::string complete_instance(Instance& instance, const ReadOptions& options, co
 InstanceInput::InstanceInput(std::unique_ptr<InputFile> file, const ReadOptions& options)
     : options_(options), file_(std::move(file)) {
   if (options_.format == InputFormat::kAuto) options_.format = detect_format(*file_);
+  const bool is_timed =
+      options_.problem && problem_of(*options_.problem).fields == ItemFields::kCoordinatesAndWindows;
+  if (is_timed && options_.format == InputFormat::kKnapsackText) options_.format = InputFormat::kTimedText;
 }
 
 std::optional<InstanceLine> InstanceInput::next_line() {

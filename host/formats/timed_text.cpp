@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TSPs with time windows as text: a table with coordinates as Solomon's, in which the instances of Dumas et
 // al. (1995) and Gendreau et al. (1998) are published, or a matrix with windows behind it.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <span>
@@ -54,13 +55,14 @@ class TimedText {
     while (!is_ended && next_line()) {
       std::array<std::string_view, kTableColumns + 1> words;
       const size_t count = split_words(line_, words);
-      is_ended = count > 0 && words[0] == kEnd;
+      is_ended = words[0] == kEnd && (count == 1 || is_row_of_zeros(std::span(words).first(count)));
       if (!is_ended) read_row(std::span(words).first(count));
     }
     if (instance_.values.empty()) lines_.fail("expected at least one place, found none");
     if (is_ended && next_line()) fail_expected("the end after " + std::string(kEnd));
     instance_.first_id = 1;
     instance_.metric = Metric::kFloor2d;
+    instance_.is_metric_chosen = true;  // what it does is said below
     InstanceFile out = finish(is_ended);
     if (!has_metric_) {
       out.warnings.push_back(lines_.warning(
@@ -68,6 +70,12 @@ class TimedText {
           "--metric floor_2d says that this is meant"));
     }
     return out;
+  }
+
+  static bool is_row_of_zeros(std::span<const std::string_view> words) {
+    double number = 0.0;
+    return std::ranges::all_of(
+        words.subspan(1), [&](std::string_view word) { return parse_number(word, number) && number == 0.0; });
   }
 
   void read_row(std::span<const std::string_view> words) {

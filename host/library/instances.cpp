@@ -64,7 +64,8 @@ Instance items_instance(const pointsman_instances& instances, ProblemKind kind, 
     const bool is_time = problem.fields == ItemFields::kCoordinatesAndWindows &&
                          i % width >= InstancePlaces::kOpens && i % width <= InstancePlaces::kCloses;
     const bool may_be_negative = is_time || (has_metric(problem.fields) && i % width < 2);
-    if (!is_allowed(items[i], may_be_negative))
+    const bool is_never = is_time && i % width == InstancePlaces::kCloses && items[i] == HUGE_VAL;
+    if (!is_never && !is_allowed(items[i], may_be_negative))
       fail_at(i, may_be_negative ? "a number within +-1e100" : "a number from 0 to 1e100");
   }
   Instance instance;
@@ -161,7 +162,7 @@ int pointsman_instances_get(const pointsman_instances* instances, size_t index,
   view.id = own.id.c_str();
   view.problem = name_of(own.problem);
   view.metric = has_metric(problem_of(own).fields) ? metric_name(own.metric) : "";
-  view.items = own.has_coordinates() ? own.values.data() : nullptr;
+  view.items = own.values.empty() ? nullptr : own.values.data();
   view.n = static_cast<size_t>(own.n());
   view.capacity = own.capacity;
   return give(view, instance, instance->size);

@@ -65,7 +65,8 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
   options
       .add("--kicks", solve.kicks, int64_t{-1},
            "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city, "
-           "7 of a path, or 1000 a customer, in 2opt 64 a city, or until the limit; else none")
+           "7 of a path, 10 a place with a window, or 1000 a customer, in 2opt 64 a city, or until the "
+           "limit; else none")
       .range(-1, int64_t{1} << 40);
   options.add_on_off("--mask-late", solve.policy.masks,
                      "TSPTW: what comes certainly too late is masked; off: as in a training by penalty");
@@ -175,6 +176,10 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
   if (in_plane && instance.n() > kMostTourCities) {
     return name + "--mode " + mode.name + ": expected at most " + std::to_string(kMostTourCities) +
            " cities, found " + std::to_string(instance.n()) + "; use local";
+  }
+  if (problem.has_first && needs_network(options) && instance.n() > kMostTimedPlaces) {
+    return name + "--mode " + mode.name + ": networks read at most " + std::to_string(kMostTimedPlaces) +
+           " places with windows, found " + std::to_string(instance.n()) + "; use local";
   }
   if (options.mode == Mode::kExact && !problem.has_packing && instance.n() > kMostExactPlaces) {
     return name + "--mode exact: expected at most " + std::to_string(kMostExactPlaces) + " places, found " +

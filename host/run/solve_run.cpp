@@ -83,7 +83,8 @@ std::vector<SolveRun::Group> SolveRun::groups_of(const SolveJob& job) {
 
 void SolveRun::tell_of_rounding(const Instance& instance, const Solution& solution) {
   constexpr double kMuch = 0.05;  // of the length; of the files of TSPLIB it is at most 2%
-  const bool rounds = instance.metric == Metric::kEuc2d || instance.metric == Metric::kCeil2d;
+  const bool rounds = instance.metric == Metric::kEuc2d || instance.metric == Metric::kCeil2d ||
+                      instance.metric == Metric::kFloor2d;
   if (!rounds || instance.is_metric_chosen || !has_answer(solution) ||
       std::abs(solution.objective - solution.unrounded) <= kMuch * solution.unrounded ||
       std::exchange(told_of_rounding_, true))

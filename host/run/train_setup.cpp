@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/problem/problem.h"
+#include "engine/problem/timed_places.h"
 #include "host/formats/input_file.h"
 #include "host/formats/text_scan.h"
 #include "host/run/load.h"
@@ -118,15 +119,37 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
       model, instances, supervised ? load_solutions(request.solutions, instances) : SolutionBatch{},
       [&](size_t numbers) { watch.after(numbers); });
   if (examples.unreachable > 0) {
-    log_warning(printed(
-        "%s: %zu of %zu solutions passed over: the network packs until nothing fits and cannot make them",
-        request.solutions.c_str(), examples.unreachable, instances.size()));
+    log_warning(
+        printed("%s: %zu of %zu solutions passed over: the network %s and cannot make them",
+                request.solutions.c_str(), examples.unreachable, instances.size(),
+                problem_of(model.problem).has_packing ? "packs until nothing fits" : "follows rules"));
   }
   if (!supervised) {
     const auto most = static_cast<size_t>(request.options.validation_instances);
     request.options.validation = std::make_shared<const Examples>(split_off(examples, most));
   }
   request.options.examples = std::make_shared<const Examples>(std::move(examples));
+}
+
+// What is special about TSPTW; problem and size are known.
+void prepare_windows(TrainRequest& request, const OptionSet& options) {
+  TrainOptions& train = request.options;
+  const bool has_windows = problem_of(train.model.problem).has_first,
+             is_supervised = !request.solutions.empty();
+  const bool leaves_out = train.infeasible == Infeasible::kMask;
+  constexpr const char* kOfWindows[] = {"--infeasible", "--penalty"};
+  if (!has_windows) return options.refuse_typed(kOfWindows, "is for tsptw");
+  if (train.model.n > kMostTimedPlaces)
+    throw UsageError("-n: expected at most " + std::to_string(kMostTimedPlaces) + " places of tsptw, found " +
+                     std::to_string(train.model.n));
+  if (options.is_typed("--penalty") && (leaves_out || is_supervised))
+    throw UsageError("--penalty: goes with neither --infeasible mask nor --solutions");
+  if (leaves_out && train.baseline != Baseline::kShared && !is_supervised)
+    throw UsageError("--infeasible mask: goes with --baseline shared");
+  if (request.asynchronous)
+    throw UsageError("--asynchronous: is not for tsptw, whose penalty all ranks would have to share");
+  // Windows leave few choices, which rollouts of one instance would soon all make alike.
+  if (!is_supervised && !options.is_given("--entropy")) train.entropy = kEntropyOfWindows;
 }
 
 }  // namespace
@@ -150,11 +173,7 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
     throw UsageError(std::string(problem.title) +
                      ": no network reads distances; solve --mode local needs none");
   refuse_capacity(problem.kind, train.model.capacity);
-  constexpr const char* kOfWindows[] = {"--infeasible", "--penalty"};
-  if (!problem.has_first) options.refuse_typed(kOfWindows, "is for tsptw");
-  // Windows leave few choices, which rollouts of one instance would soon all make alike.
-  if (problem.has_first && request.solutions.empty() && !options.is_given("--entropy"))
-    train.entropy = kEntropyOfWindows;
+  prepare_windows(request, options);
   if (request.output.empty()) {
     request.output = problem.model_prefix + std::to_string(train.model.n) + ".safetensors";
   }

@@ -86,13 +86,14 @@ struct TsptwRules {
   }
   POINTSMAN_HOST_DEVICE void use_words(uint32_t* words) { visited = words; }
   POINTSMAN_HOST_DEVICE void context(float* out) const {
-    out[0] = last < 0 ? 0.0f : static_cast<float>((now - places.opens(0)) / unit) * time_share(places.n);
+    const double units = (now - places.opens(0)) / unit;
+    out[0] = last < 0 ? 0.0f : static_cast<float>(units < 1e6 ? units : 1e6) * time_share(places.n);
   }
 
   // The depot first. Then what time_left() does not show to be too late.
   POINTSMAN_HOST_DEVICE bool feasible(int item) const {
     if (last < 0) return item == 0;
-    return !is_visited(item) && (!masks || time_left(item) >= 0.0);
+    return !is_visited(item) && (!masks || time_left<true>(item) >= 0.0);
   }
   // Where nothing is feasible the tour goes on, late.
   POINTSMAN_HOST_DEVICE bool last_resort(int item) const { return !is_visited(item); }
@@ -148,7 +149,9 @@ struct TsptwRules {
   }
   // The least time that going there next leaves: there, at each place not yet visited and the depot, gone to
   // straight from there, and at the second of any two of these, in the better order. Below 0 it is certainly
-  // too late, as no way by a third place is shorter.
+  // too late, as no way by a third place is shorter (rounded distances may break this by a unit).
+  // stops_below: any number below 0 will do.
+  template <bool stops_below = false>
   POINTSMAN_HOST_DEVICE double time_left(int item) const {
     const double arrival = now + places.way(last, item), leave = places.leave(item, arrival);
     double least = places.closes(item) - arrival;
@@ -156,6 +159,7 @@ struct TsptwRules {
       if (a == item || (a > 0 && is_visited(a))) continue;
       const double at_a = leave + places.way(item, a), left = places.closes(a) - at_a;
       if (left < least) least = left;
+      if (stops_below && least < 0.0) return least;
       const double from_a = places.leave(a, at_a);
       for (int b = a + 1; a > 0 && b < places.n; ++b) {
         if (b == item || is_visited(b)) continue;

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kMostDelayedPlaces = 13;  // where windows prune nothing
 constexpr int64_t kTourPartsPerCheck = 4096;
+constexpr size_t kMostParts = size_t{1} << 25;  // some 1.5 GB
 
 // What a tour up to some place costs: its length, or where delays are allowed their sum.
 struct TourPart {
@@ -139,6 +140,7 @@ class TimedTours {
     if (at != parts.end() && at->now == part.now && at->cost <= part.cost) return;
     auto end = at;  // of those that it beats
     while (end != parts.end() && end->cost >= part.cost) ++end;
+    if (steps_.size() >= kMostParts) throw CallStopped();
     steps_.push_back({part.step, place});
     part.step = static_cast<int32_t>(steps_.size()) - 1;
     parts.insert(parts.erase(at, end), part);

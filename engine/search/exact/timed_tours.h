@@ -11,8 +11,8 @@ namespace pointsman {
 // 1995): of equal sets and last places those tours go on that none other beats in both time and length. Where
 // there is no tour in time, the one with the least sum of delays, up to 13 places; of more one that is good.
 // Milliseconds with narrow windows; without any, some 10 seconds and 1 GB at 21 places. Unsolved where
-// `control` ends it early. Throws std::invalid_argument for another problem or more than
-// kMostExactPlaces (engine/problem/timed_places.h).
+// `control` ends it early, or parts of tours would take more than some 1.5 GB. Throws std::invalid_argument
+// for another problem or more than kMostExactPlaces (engine/problem/timed_places.h).
 Solution exact_timed_tour(const Instance& instance, const SearchControl& control);
 
 }  // namespace pointsman

@@ -109,6 +109,7 @@ struct ActiveSearch {
     request.sample_stride = static_cast<uint32_t>(augment);
     request.seed = options.seed;
     request.policy = options.policy;
+    request.policy.penalty = 2.0 * n;  // TSPTW: more than a tour is long, and no more than that needs
     request.tape = &tape;
     request.stop = stop;
     return request;
@@ -163,7 +164,8 @@ struct ActiveSearch {
     solution.log_prob = rollouts.log_probs[rollout];
     solution.network_objective = solution.objective;
     const double scale = solution.unrounded / std::abs(cost);
-    if (!own.is_solved() && std::isfinite(scale) && scale > 0.0) own.scale = scale;
+    const bool is_first = !own.is_solved() || own.best.violation > 0.0;
+    if (is_first && std::isfinite(scale) && scale > 0.0) own.scale = scale;
     // A rounded metric may disagree with the network's length.
     if (!own.is_solved() || is_better(instances[i]->problem, solution, own.best))
       own.best = std::move(solution);

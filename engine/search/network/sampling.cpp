@@ -51,7 +51,7 @@ struct Sampler {
 
   const InstancePointers& instances = batch.instances;
   const int n = instances[0]->n();
-  const int64_t largest = largest_call(n);  // rollouts of a call
+  const int64_t largest = largest_call(problem_of(*instances[0]), n);  // rollouts of a call
   // Of an instance. Greedy rollouts of the same sequence are all the same.
   const int64_t samples = options.greedy && !options.shuffle
                               ? std::min<int64_t>(options.samples, options.augment)
@@ -122,6 +122,7 @@ struct Sampler {
 
   // As many samples again, some times, of each instance whose answers are all infeasible.
   Status draw_again() {
+    if (!problem_of(*instances[0]).has_first) return Status::kDone;
     for (int64_t begin = last_sample; begin < last_sample + kMostRedraws * samples; begin += samples) {
       Status status = Status::kDone;
       for (size_t i = 0; i < instances.size() && status == Status::kDone; ++i) {
@@ -188,8 +189,10 @@ struct Sampler {
     }
     collect(sequences);
     // To the only instance of a run.
-    if (control.report.on_best && !answers[0].empty())
-      control.report.on_best(problem_of(*instances[0]).objective(*instances[0], answers[0].front().order));
+    if (control.report.on_best && !answers[0].empty()) {
+      const double best = problem_of(*instances[0]).objective(*instances[0], answers[0].front().order);
+      if (std::isfinite(best)) control.report.on_best(best);
+    }
     return rollouts.finished.empty();
   }
 
@@ -265,7 +268,7 @@ struct Sampler {
     }
     // Rounded metrics rank tours otherwise than the network's length does.
     std::stable_sort(best.begin(), best.end(), [&](const Solution& a, const Solution& b) {
-      return is_better(instances[i]->problem, a.objective, b.objective);
+      return is_better(instances[i]->problem, a, b);
     });
     return best;
   }

@@ -139,9 +139,9 @@ typedef struct pointsman_read_options {
 typedef struct pointsman_instance {
   size_t size;
   const char* id;       // "" when it has none
-  const char* problem;  // "tsp", "knapsack", "cvrp"
+  const char* problem;  // "tsp", "knapsack", "cvrp", "tsptw" ..
   const char* metric;   // TSP: "EUCLIDEAN" (not rounded) or TSPLIB's name: "EUC_2D", .., "EXPLICIT"; else ""
-  const double* items;  // [n][2] x, y or weight, value; CVRP [n][3]; NULL for a matrix of distances
+  const double* items;  // as pointsman_add_items() takes them; NULL for a matrix of distances
   size_t n;
   double capacity;  // KnapSack, CVRP; else 0
 } pointsman_instance;
@@ -207,7 +207,9 @@ POINTSMAN_API int pointsman_instances_get(const pointsman_instances* instances, 
 
 // Add one instance at the end. problem: "tsp": items [n][2] are x, y, within +-1e100; "knapsack": weight,
 // value, from 0 to 1e100, as is the capacity; "cvrp": items [n][3] are x, y, demand, the depot with demand 0
-// first, and no demand above the capacity. id: NULL or "" for none. POINTSMAN_INPUT where a number is not so.
+// first, and no demand above the capacity; "tsptw": items [n][5] are x, y, when the place opens and closes
+// (HUGE_VAL: never), and how long a visit takes, the depot first. id: NULL or "" for none. POINTSMAN_INPUT
+// where a number is not so.
 POINTSMAN_API int pointsman_add_items(pointsman_solver* solver, pointsman_instances* instances,
                                       const char* problem, const double* items, size_t n, double capacity,
                                       const char* id);

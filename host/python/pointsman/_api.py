@@ -179,7 +179,7 @@ def _instances(points, matrix=None, weights=None, values=None, capacity=None, **
     if given[0]:
         arrays = _arrays(_coordinates(points), "points", 2)
         for shape in (array.shape for array in arrays):
-            if len(shape) > 1 and shape[-1] == shape[-2] != 2:
+            if len(shape) > 1 and shape[-1] == shape[-2] != 2 and kind.get("problem") != "tsptw":
                 raise make(3, f"points: expected (n, 2) or (B, n, 2), found {shape}; "
                            "distances are asked for by name, matrix=")
         return Instances(_core.from_points(arrays, keywords))
@@ -205,13 +205,13 @@ def _once(name, doc) -> Any:
 
 
 _NUMBERS = {"tsp": "a TSP has points", "knapsack": "a KnapSack has weights and values", "cvrp": "a CVRP has points and demands",
-            "atsp": "an ATSP has matrices", "path": "a path has points"}
+            "atsp": "an ATSP has matrices", "path": "a path has points", "tsptw": "a TSPTW has points, windows and visits"}
 
 
 class Instances:
     """Instances of one problem or several, as `read` and `generate` give them. They never change."""
     __slots__ = ("_core", )
-    problem: str = _of_core("problem", '"tsp", "knapsack", "cvrp", "atsp" or "path", of the first.')
+    problem: str = _of_core("problem", '"tsp", "knapsack", "cvrp", "atsp", "path" or "tsptw", of the first.')
     sizes: list[int] = _of_core("sizes", "Cities or items of each.")
     ids: list[str] = _of_core("ids", "The file's own names; empty where there are none.")
     metrics: list[str] = _of_core("metrics", "As TSPLIB names them; EUCLIDEAN is not rounded.")
@@ -234,14 +234,24 @@ class Instances:
     def _items(self, problems, place):
         """Of all instances, where they have a problem of those that have it."""
         if self.problem not in problems:
-            raise AttributeError(_NUMBERS[self.problem])
+            raise AttributeError(_NUMBERS.get(self.problem, f"not for {self.problem}"))
         items = self._core.items()
         return [one[:, place] for one in items] if isinstance(items, list) else items[:, :, place]
 
     @property
     def points(self) -> Floats | list[Floats]:
-        """(B, n, 2) x and y of a TSP, path or CVRP; a list of (n, 2) where sizes differ."""
-        return self._items(("tsp", "path", "cvrp"), slice(0, 2))
+        """(B, n, 2) x and y of a TSP, path, CVRP or TSPTW; a list of (n, 2) where sizes differ."""
+        return self._items(("tsp", "path", "cvrp", "tsptw"), slice(0, 2))
+
+    @property
+    def windows(self) -> Floats | list[Floats]:
+        """(B, n, 2) when the places of a TSPTW open and close; a list of (n, 2) where sizes differ."""
+        return self._items(("tsptw",), slice(2, 4))
+
+    @property
+    def visits(self) -> Floats | list[Floats]:
+        """(B, n) how long a visit of a TSPTW takes; a list where sizes differ."""
+        return self._items(("tsptw",), 4)
 
     @property
     def demands(self) -> Floats | list[Floats]:
@@ -366,8 +376,8 @@ class Solver:
         """Answers to the instances; Ctrl-C and `time_limit` keep the best so far. As `pointsman solve`.
 
         An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the place
-        of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path" or
-        "atsp"; start, end: a path's first and last city; metric: how points are measured, as --metric. init:
+        of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path",
+        "atsp" or "tsptw", whose points are (B, n, 5), x, y, opens, closes, visit; start, end: a path's first and last city; metric: how points are measured, as --metric. init:
         "random", active search from fresh parameters; or a solution to each instance, than which none of the answers
         is worse: as score() takes them, or a Result."""
         instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end,

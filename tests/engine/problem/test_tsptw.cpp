@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tours with time windows: rules, validator, generator, the exact search and the local one.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -204,6 +205,38 @@ TEST_CASE("a tour is valid when it is in time, from the depot") {
   CHECK(wrong.empty());
   verdict(timed({{0, 0, 0.1, 9, 0}, {0, 0.2, 0, 0.3 - 1e-12, 0}}), {0, 1}, &wrong);
   CHECK_FALSE(wrong.empty());
+}
+
+TEST_CASE("a place that closes in a million years widens no other window") {
+  std::string wrong;
+  for (const double closes : {1e15, 1e100, kNever}) {
+    verdict(timed({{0, 0, 0, 9, 0}, {0, 2, 0, 1.999, 0}, {0, 3, 0, closes, 0}}), {0, 1, 2}, &wrong);
+    CHECK(wrong == "the tour comes to place 1 after it has closed");
+  }
+  // Before time 0 sums round as well.
+  verdict(timed({{0, 0, -0.3, kNever, 0}, {0, 0.1, -1, kNever, 0}, {0, 0.3, -1, 0, 0}}), {0, 1, 2}, &wrong);
+  CHECK(wrong.empty());
+}
+
+TEST_CASE("thousands of places have an answer soon, and a limit ends their search") {
+  const Instance instance = generate_instances(ProblemKind::kTsptw, 2000, 1, 0, 1)[0];
+  CHECK(quick_answer(instance).order.size() == 2000);
+  SearchControl control;
+  control.deadline = Clock::now() + std::chrono::milliseconds(200);
+  const auto begin = Clock::now();
+  const Solution found = local_search(instance, {.kicks = 1 << 30}, control);
+  CHECK(found.order.size() == 2000);
+  CHECK(found.status == Status::kTimeLimit);
+  CHECK(Clock::now() - begin < std::chrono::seconds(5));  // a debug build measures 4 million ways first
+}
+
+TEST_CASE("the random orders' least delay is told") {
+  Instance instance = line(20, 60, 100);  // the place at 30 opens so late that some place is missed
+  instance.values[5 * 1 + 3] = 6.0;       // and the place at 10 always
+  double least = kNever;
+  for (uint64_t sample = 0; sample < 8; ++sample)
+    least = std::min(least, random_search(instance, 1, 1, sample, {}).violation);
+  CHECK(random_search(instance, 1, 200, 1, {}).violation <= least);
 }
 
 TEST_CASE("distances rounded down make a tour shorter and earlier") {

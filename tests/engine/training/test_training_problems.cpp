@@ -104,10 +104,12 @@ TEST_CASE("where late tours are left out nothing is added to the penalty") {
   options.model.n = 20;
   options.steps = 5;
   const TrainProgress trained = trained_on(options).last;
-  CHECK(trained.penalty == options.penalty);
+  CHECK(trained.penalty == 0.0);
   CHECK(trained.infeasible > 0.0);
   CHECK(trained.infeasible < 0.5);
   CHECK(std::isfinite(trained.train_cost));
+  options.baseline = Baseline::kEma;
+  CHECK_THROWS_AS(trained_on(options), std::invalid_argument);
 }
 
 }  // namespace pointsman

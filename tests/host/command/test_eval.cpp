@@ -215,6 +215,23 @@ TEST_CASE("eval writes a row as soon as it is finished") {
   CHECK(json::parse(lines_of(ended.out)[1]).at("status") == "interrupted");
 }
 
+TEST_CASE("of two models an instance is infeasible where neither has an answer") {
+  const Sandbox sandbox;
+  const std::string train = "train tsptw -n 12 -b 2 --rollouts 2 --steps 1 --infeasible penalty -o ";
+  for (const char* model : {"a.safetensors -s 1", "b.safetensors -s 2"})
+    REQUIRE(sandbox.run(train + model + " --prior off").code == 0);
+  REQUIRE(sandbox.run("generate tsptw -n 12 -b 40 -o set.json").code == 0);
+  const auto late = [&](const std::string& models) {
+    const json row = sandbox.run("eval set.json --modes greedy -m " + models).parsed().at("rows")[0];
+    return row.value("infeasible", 0);
+  };
+  const int a = late("./a.safetensors"), b = late("./b.safetensors");
+  const int both = late("./a.safetensors,./b.safetensors");
+  CHECK(a + b > 0);
+  CHECK(both <= std::min(a, b));
+  CHECK(late("./b.safetensors,./a.safetensors") == both);
+}
+
 TEST_CASE("a mode of eval that means nothing ends with 2") {
   const Sandbox sandbox;
   for (const char* mode : {"exact", "ratio", "local+x8", "local+0", "2opt+x8", "2opt+0", "random+t2",

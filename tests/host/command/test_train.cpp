@@ -155,6 +155,23 @@ TEST_CASE("train starts from a model of another problem whose network reads the 
   }
 }
 
+TEST_CASE("train refuses what means nothing with windows") {
+  const Sandbox sandbox;
+  for (const auto& [options, said] :
+       {std::pair("train tsp -n 8 --penalty 2", "--penalty: is for tsptw"),
+        {"train tsp -n 8 --infeasible mask", "--infeasible: is for tsptw"},
+        {"train tsptw -n 8 --infeasible mask --penalty 2", "--penalty: goes with neither"},
+        {"train tsptw -n 8 --infeasible mask --baseline ema",
+         "--infeasible mask: goes with --baseline shared"},
+        {"train tsptw -n 8 --asynchronous", "--asynchronous: is not for tsptw"},
+        {"train tsptw -n 201", "-n: expected at most 200 places"}}) {
+    const Answer refused = sandbox.run(options);
+    INFO(options << ": " << refused.err);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find(said) != std::string::npos);
+  }
+}
+
 TEST_CASE("train goes on with the glimpses of a model") {
   const Sandbox sandbox;
   const std::string train = "train tsp -n 8 --steps 1 -b 2 -q ";

@@ -87,6 +87,15 @@ TEST_CASE("a matrix with windows behind it") {
   CHECK(solution.objective == 11.0);
 }
 
+TEST_CASE("a .txt is read as time windows where the problem says so, or a place has number 999") {
+  ReadOptions windows;
+  windows.problem = ProblemKind::kTsptw;
+  CHECK(parse_instances(kMatrix, "a.txt", windows).instances.at(0).n() == 3);
+  std::string table = kTable.substr(kTable.find("CUST"));
+  table.replace(table.find("    3  "), 7, "  999  ");
+  CHECK(read(table, "a.txt").n() == 3);
+}
+
 TEST_CASE("what is wrong in a text of windows is said with its line") {
   says(kTable, "a.tw", "62.00      68.00", "68.00      62.00",
        "a.tw:6: expected no time before it opens, found");
@@ -116,6 +125,7 @@ TEST_CASE("time windows in JSON, and what is wrong there") {
   says(kJson, "a.json", "[0,1,2]", "[0,1]", "expected one for each place (3)");
   says(kJson, "a.json", "{\"time", "{\"forced\":[[0,1]],\"time", "\"forced\" is not for TSPTW");
   says(kJson, "a.json", "{\"time", "{\"forbidden\":[[0,1]],\"time", "\"forbidden\" is not for TSPTW");
+  says(kJson, "a.json", "{\"time", "{\"problem\":\"tsp\",\"time", "\"time_windows\" is not for TSP");
   const std::string matrix =
       R"({"problem":"tsptw","distance_matrix":[[0,1],[2,0]],"time_windows":[[0,9],[1,4]]})";
   CHECK(city_distance(read(matrix, "a.json"), 1, 0) == 2.0);
@@ -137,7 +147,15 @@ TEST_CASE("instances with windows are the same after each format that holds them
       CHECK(instance_hash(read[i]) == instance_hash(batch[i]));
     }
   }
-  CHECK_THROWS_AS(write_npy(batch), OutputRefused);
+  ReadOptions windows;
+  windows.problem = ProblemKind::kTsptw;
+  const InstanceBatch rows = parse_instances(write_npy(batch), "a.npy", windows).instances;
+  for (size_t i = 0; i < batch.size(); ++i) CHECK(rows.at(i).values == batch[i].values);
+  CHECK(error_of(write_npy(batch), "a.npy").find("expected (B, n, 2) or (n, 2)") != std::string::npos);
+  InstanceBatch wrong = batch;
+  wrong[1].values[3] = -1.0;
+  const auto read_wrong = [&] { parse_instances(write_npy(wrong), "a.npy", windows); };
+  CHECK_THROWS_AS(read_wrong(), InputError);
   CHECK_THROWS_AS(write_tsplib({batch[0]}), OutputRefused);
   const Instance matrix = read(kMatrix, "a.tw");
   CHECK(instance_hash(read(write_json({matrix}), "a.json")) == instance_hash(matrix));

@@ -125,6 +125,12 @@ class SameAsTheProgram(FolderTest):
         np.testing.assert_allclose(pointsman.solve(instances).costs, exact.costs, rtol=1e-12)
         again = pickle.loads(pickle.dumps(exact))
         np.testing.assert_array_equal(again.tours, exact.tours)
+        rows = np.concatenate([instances.points, instances.windows, instances.visits[:, :, None]], axis=2)
+        np.testing.assert_array_equal(pointsman.solve(rows, problem="tsptw", mode="exact").costs, exact.costs)
+        five = pointsman.solve(rows[0, :5], problem="tsptw")
+        self.assertEqual(sorted(five.tours[0].tolist()), list(range(5)))
+        with self.assertRaisesRegex(AttributeError, "a TSPTW has points, windows and visits"):
+            instances.demands
         path = self.folder / "windows.json"
         instances.write(path)
         np.testing.assert_array_equal(pointsman.solve(pointsman.read(path), mode="exact").costs, exact.costs)
