@@ -24,6 +24,7 @@ build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
 python3 tests/cuda_emulation/rehearse_check.py build
 cmake --build --preset default --target test_exact_packings test_shipped_models test_own
 build/tests/test_exact_packings '[.long]'
+build/tests/test_tsptw '[.long]'
 build/tests/test_shipped_models '[.long]'
 build/tests/test_own '[.long]'
 build-asan/tests/fuzz/fuzz_readers --seconds 1800 --seed "$RANDOM"
