@@ -22,7 +22,7 @@ done
 build/tests/cuda_emulation/test_cuda_races '[race],[large]'
 build/tests/cuda_emulation/test_cuda_arithmetic_emulated '[.long]'
 python3 tests/cuda_emulation/rehearse_check.py build
-cmake --build --preset default --target test_exact_packings test_shipped_models test_own
+cmake --build --preset default --target test_exact_packings test_tsptw test_shipped_models test_own
 build/tests/test_exact_packings '[.long]'
 build/tests/test_tsptw '[.long]'
 build/tests/test_shipped_models '[.long]'
