@@ -13,6 +13,7 @@
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/timed_places.h"
+#include "kernels/common/cvrp.h"
 
 namespace pointsman {
 
@@ -143,12 +144,9 @@ std::string validate_timed(const Instance& instance, Solution& solution) {
   const InstancePlaces places(instance);
   const TimedTour tour = timed_tour(places, order.data());
   solution.objective = tour.length;
-  solution.unrounded = tour.length;
-  if (instance.has_coordinates() && instance.metric != Metric::kEuclidean) {
-    Instance plain = instance;
-    plain.metric = Metric::kEuclidean;
-    solution.unrounded = timed_tour(InstancePlaces(plain), order.data()).length;
-  }
+  solution.unrounded = instance.has_coordinates()
+                           ? routes_length(instance.values.data(), kWidth, order.data(), instance.n())
+                           : tour.length;
   solution.violation = tour.late;
   if (tour.late <= 0.0) return "";
   solution.objective = solution.unrounded = std::numeric_limits<double>::infinity();

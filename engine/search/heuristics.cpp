@@ -97,17 +97,13 @@ Order with_what_is_given(const Instance& instance, Order order) {
   return whole;
 }
 
-// As TSPTW has them.
+// The places of a TSPTW, behind the depot.
 Order by_closing_times(const Instance& instance) {
   Order order(static_cast<size_t>(instance.n()));
   std::iota(order.begin(), order.end(), 0);
   const auto closes = [&](int32_t place) { return instance.item(place)[InstancePlaces::kCloses]; };
-  std::ranges::stable_sort(order, {}, closes);
-  return order;
-}
-
-Order from_depot(Order order) {
-  std::rotate(order.begin(), std::ranges::find(order, 0), std::ranges::find(order, 0) + 1);
+  std::stable_sort(order.begin() + 1, order.end(),
+                   [&](int32_t a, int32_t b) { return closes(a) < closes(b); });
   return order;
 }
 
@@ -121,7 +117,7 @@ Order quick_order(const Instance& instance) {
   Order order = problem.has_packing ? packing_by_ratio(instance)
                 : problem.has_first ? by_closing_times(instance)
                                     : along_curve(instance);
-  if (problem.has_first && instance.n() > kMostTimedPlaces) return from_depot(std::move(order));
+  if (problem.has_first && instance.n() > kMostTimedPlaces) return order;
   if (problem.has_depot || problem.has_first)
     order = feasible_part(problem.kind, rule_numbers(instance), order);
   return with_what_is_given(instance, std::move(order));

@@ -248,8 +248,8 @@ class Trainer {
                                      double& baseline_loss, double& lateness) {
     baseline_loss = 0.0;
     const std::vector<double> late = has_windows() ? lateness_of(batch, sampled) : std::vector<double>();
-    if (has_windows() && options_.infeasible != Infeasible::kMask) lateness = mean_of(late);
-    const bool leaves_out = has_windows() && options_.infeasible == Infeasible::kMask;
+    const bool leaves_out = options_.infeasible == Infeasible::kMask && has_windows();
+    if (has_windows() && !leaves_out) lateness = mean_of(late);
     const std::vector<double> costs = leaves_out ? with_means(sampled.costs, late) : sampled.costs;
     const std::vector<double> baseline = baseline_of(batch, costs);
     // What log p is compared with: the instance's other rollouts where there are any, else the batch.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostDelayedPlaces = 13;  // where windows prune nothing
 constexpr int64_t kTourPartsPerCheck = 4096;
-constexpr size_t kMostParts = size_t{1} << 25;  // some 1.5 GB
+constexpr size_t kMostParts = size_t{1} << 25;  // some 0.9 GB
 
 // What a tour up to some place costs: its length, or where delays are allowed their sum.
 struct TourPart {
