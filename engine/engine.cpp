@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "engine/search/exact/branch_and_bound.h"
+#include "engine/search/exact/colouring.h"
 #include "engine/search/exact/timed_tours.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/limits.h"
@@ -97,8 +98,10 @@ ImproveOptions improve_options(const SolveOptions& options) {
 
 InstanceSearch exact_search(int64_t most_branches) {
   return [most_branches](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
-    return problem_of(instance).has_packing ? exact_packing(instance, control, most_branches)
-                                            : exact_timed_tour(instance, control);
+    const Problem& problem = problem_of(instance);
+    return problem.has_packing  ? exact_packing(instance, control, most_branches)
+           : problem.has_labels ? exact_colouring(instance, control)
+                                : exact_timed_tour(instance, control);
   };
 }
 
@@ -130,6 +133,10 @@ SearchOptions search_options(const SolveOptions& options, const Model* model, bo
       return [](const Instance& instance, uint64_t, const SearchControl& control, WorkerThreads*) {
         return savings_routes(instance, control);
       };
+    case Mode::kDsatur:
+      return [](const Instance& instance, uint64_t, const SearchControl&, WorkerThreads*) {
+        return quick_answer(instance);
+      };
     case Mode::kExact:
       return exact_search(std::numeric_limits<int64_t>::max());
   }
@@ -144,10 +151,11 @@ SolvePlan make_plan(const SolveOptions& options, const Problem& problem, const M
   plan.search = search_options(options, model, improve);
   if (improve) plan.improve = improve_options(options);
   if (options.mode == Mode::kLocal || options.mode == Mode::kAuto)
-    plan.start = samples             ? Start::kNetwork
-                 : problem.has_depot ? Start::kSavings
-                 : problem.has_first ? Start::kClosingTimes
-                                     : Start::kGreedyEdges;
+    plan.start = samples              ? Start::kNetwork
+                 : problem.has_depot  ? Start::kSavings
+                 : problem.has_first  ? Start::kClosingTimes
+                 : problem.has_labels ? Start::kDsatur
+                                      : Start::kGreedyEdges;
   plan.batch_size = options.batch_size;
   return plan;
 }
@@ -331,7 +339,9 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
     std::vector<int32_t> forced;
     for (const size_t place : calls[call]) {
       batch.push_back(&instances[place]);
-      forced.insert(forced.end(), solutions[place].order.begin(), solutions[place].order.end());
+      const std::vector<int32_t> choices =
+          problem_of(instances[place]).choices_of(instances[place], solutions[place].order);
+      forced.insert(forced.end(), choices.begin(), choices.end());
       forced.resize(batch.size() * max_steps(model.config.problem, instances[place].n()), -1);
     }
     const std::vector<double> scores = score_batch(device, model.config, batch, forced, temperature, stop);

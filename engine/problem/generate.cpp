@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "engine/problem/graph.h"
 #include "engine/problem/problem.h"
 #include "kernels/common/philox.h"
 
@@ -65,6 +66,16 @@ std::shared_ptr<const DistanceMatrix> draw_matrix(uint64_t seed, uint64_t index,
   return std::make_shared<const DistanceMatrix>(std::move(matrix));
 }
 
+// Every two nodes are joined with probability 1/2: block number i has the uniform of the i-th pair.
+std::shared_ptr<const DistanceMatrix> draw_graph(uint64_t seed, uint64_t index, int n) {
+  DistanceMatrix graph = empty_graph(n);
+  for (size_t i = 0; i < graph.above.size(); ++i) {
+    const PhiloxBlock block = philox4x32(seed ^ stream::kInstances, index, i);
+    graph.above[i] = uniform_double(block.word[0], block.word[1]) < 0.5 ? 1.0 : 0.0;
+  }
+  return std::make_shared<const DistanceMatrix>(std::move(graph));
+}
+
 // randint(1, 10): the lowest 4 bits of a word, drawn again where they are above 8.
 double numpy_demand(std::mt19937& generator) {
   uint32_t bits = 0;
@@ -82,6 +93,16 @@ Instance blank_instance(ProblemKind problem, int n) {
   return blank;
 }
 
+// What instance `index` of n items holds, into the blank one.
+void draw(Instance& blank, uint64_t seed, uint64_t index, int n, const StopToken& stop) {
+  const ItemFields fields = problem_of(blank).fields;
+  if (fields != ItemFields::kDistances && fields != ItemFields::kEdges)
+    return write_items(seed, index, blank);
+  blank.metric = Metric::kExplicit;
+  blank.matrix =
+      fields == ItemFields::kEdges ? draw_graph(seed, index, n) : draw_matrix(seed, index, n, stop);
+}
+
 }  // namespace
 
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count,
@@ -91,14 +112,9 @@ InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint
   InstanceBatch batch;
   batch.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) {
-    meter.check(n);
+    meter.check(problem_of(problem).fields == ItemFields::kEdges ? n * n : n);
     batch.push_back(blank);
-    if (problem_of(problem).fields == ItemFields::kDistances) {
-      batch.back().metric = Metric::kExplicit;
-      batch.back().matrix = draw_matrix(seed, first++, n, stop);
-    } else {
-      write_items(seed, first++, batch.back());
-    }
+    draw(batch.back(), seed, first++, n, stop);
   }
   return batch;
 }
@@ -157,6 +173,7 @@ InstanceBatch generate_like_numpy(ProblemKind problem, int n, uint32_t seed, int
     case ItemFields::kOwn:  // drawn by the user's function
     case ItemFields::kCoordinatesAndWindows:
     case ItemFields::kDistances:
+    case ItemFields::kEdges:
       throw std::invalid_argument("generate_like_numpy: not for this problem");
   }
   return batch;

@@ -2,8 +2,9 @@
 // Random instances: uniform in the unit square (TSP), weights and values uniform in [0, 1) (KnapSack), places
 // uniform in the unit square and demands 1 .. 9 (CVRP; Kool et al. 2019), ways uniform in [0, 1) and then
 // closed under the triangle inequality (ATSP; Kwon et al. 2021), places uniform in a square of side 100 with
-// windows around the times of a random tour (TSPTW; Dumas et al. 1995). And how one instance becomes many
-// input sequences: dihedral copies and random input orders.
+// windows around the times of a random tour (TSPTW; Dumas et al. 1995), graphs of which every two nodes are
+// joined with probability 1/2 (colouring). And how one instance becomes many input sequences: dihedral copies
+// and random input orders.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace pointsman {
 InstanceBatch generate_instances(ProblemKind problem, int n, uint64_t seed, uint64_t first, int count,
                                  const StopToken& stop = {});
 
-// The features [n][F] of such an instance, with this capacity, for training.
+// The features [n][F] of such an instance of a problem without a matrix, with this capacity, for training.
 void generate_features(ProblemKind problem, int n, double capacity, uint64_t seed, uint64_t index,
                        float* features);
 

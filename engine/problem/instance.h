@@ -40,7 +40,7 @@ enum class Metric {
 struct DistanceMatrix {
   int n = 0;
   // [n (n - 1) / 2] the strict upper triangle by rows: (0, 1) .. (0, n - 1), (1, 2) ..; 0 or more, infinite
-  // where there is no way.
+  // where there is no way; of a graph 1 where the two are joined, else 0.
   std::vector<double> above;
   // The way back of each; empty where it is as long.
   std::vector<double> back = {};
@@ -68,7 +68,7 @@ struct Instance {
   double capacity = 0.0;               // of problems with one; CVRP: of each vehicle
   // [n][width()]: TSP x, y; KnapSack weight, value; CVRP x, y, demand, the depot first; TSPTW x, y, when it
   // opens, closes (may be infinite), and how long a visit takes, the depot first; a user's own problem what
-  // it says; empty with a matrix, as ATSP always has, but of TSPTW with x and y 0
+  // it says; empty with a matrix, as ATSP and graphs always have, but of TSPTW with x and y 0
   std::vector<double> values;
   // Set exactly when the metric is kExplicit. All copies of the instance share it and nobody changes it.
   std::shared_ptr<const DistanceMatrix> matrix;
@@ -88,7 +88,8 @@ struct Instance {
   bool has_coordinates() const { return matrix == nullptr; }
   // What no network reads, for a message; null: nothing.
   const char* beyond_networks() const {
-    return matrix                   ? "only distances"
+    return is_graph(problem)        ? nullptr
+           : matrix                 ? "only distances"
            : !forced.empty()        ? "forced edges"
            : !forbidden.empty()     ? "forbidden edges"
            : start >= 0 || end >= 0 ? "given ends"
@@ -130,23 +131,26 @@ enum class Start {
   kBranchAndBound,
   kNearestNeighbour,
   kSavings,
-  kClosingTimes
+  kClosingTimes,
+  kDsatur
 };
 
 // As the JSON says it. kBranchAndBound: the best that its bounded work found, not proved to be the best.
 inline const char* name_of(Start start) {
   constexpr const char* kNames[] = {"",        "greedy_edges",     "network",
                                     "exact",   "branch_and_bound", "nearest_neighbour",
-                                    "savings", "closing_times"};
+                                    "savings", "closing_times",    "dsatur"};
   return kNames[static_cast<int>(start)];
 }
 
 // An answer in the user's units, re-checked in double (validate_solution) before it leaves the program.
 struct Solution {
   // 0-based. TSP: the tour, n cities, open; KnapSack: the items taken, in order; CVRP: the customers in
-  // order, 0 between two routes; a user's own problem: its items in order
+  // order, 0 between two routes; colouring: of each node its colour, numbered as they first occur; a user's
+  // own problem: its items in order
   std::vector<int32_t> order;
-  double objective = 0.0;  // TSP, CVRP: length under the instance's metric; KnapSack: packed value
+  // TSP, CVRP: length under the instance's metric; KnapSack: packed value; colouring: number of colours
+  double objective = 0.0;
   // How many forbidden ways the order takes, or of TSPTW its delays, in the user's units; above 0 its length
   // is infinite.
   double violation = 0.0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 #include "kernels/common/rules.h"
 
@@ -27,6 +28,11 @@ const Problem& problem_of(ProblemKind kind) {
   throw std::logic_error("problem_of: no such problem");
 }
 
+bool reads_pairs(const Problem& problem) {
+  constexpr int kAny = 2;
+  return number_rows(problem.kind, kAny) > 1;
+}
+
 bool is_better(ProblemKind kind, double a, double b) {
   return problem_of(kind).sense == Sense::kMinimise ? a < b : a > b;
 }
@@ -45,6 +51,7 @@ double gap(ProblemKind kind, double objective, double reference) {
 
 std::string validate_solution(const Instance& instance, Solution& solution) {
   solution.violation = 0;
+  if (problem_of(instance).has_labels) return problem_of(instance).validate(instance, solution);
   const std::string what = problem_of(instance).item;
   std::vector<bool> seen(instance.n(), false);
   for (const int32_t item : solution.order) {
@@ -78,7 +85,9 @@ InstanceRules::InstanceRules(const Instance& instance) : numbers_(rule_numbers(i
   inputs_.features = features_.data();
 }
 
-int longest_order(const Instance& instance) { return max_steps(instance.problem, instance.n()); }
+int longest_order(const Instance& instance) {
+  return problem_of(instance).has_labels ? instance.n() : max_steps(instance.problem, instance.n());
+}
 
 RuleNumbers rule_numbers(const Instance& instance) {
   const auto numbers = problem_of(instance).rule_numbers;
@@ -96,7 +105,8 @@ RuleNumbers trained_numbers(const Problem& problem, int n, const float* features
 
 bool is_reachable(const Instance& instance, Solution solution) {
   if (!validate_solution(instance, solution).empty()) return false;
-  return is_reachable(instance.problem, InstanceRules(instance).inputs(), solution.order);
+  return is_reachable(instance.problem, InstanceRules(instance).inputs(),
+                      problem_of(instance).choices_of(instance, std::move(solution.order)));
 }
 
 bool is_reachable(ProblemKind kind, const RuleInputs& inputs, const std::vector<int32_t>& order) {

@@ -18,18 +18,20 @@ namespace pointsman {
 // kDistances: an instance is a matrix, and items have no numbers of their own.
 // kOwn: a user's own, of which nothing else is known.
 // kCoordinatesAndWindows: x, y, when the place opens and closes, and how long a visit takes.
+// kEdges: likewise, of a graph, whose matrix has 1 where nodes are joined.
 enum class ItemFields {
   kCoordinates,
   kWeightAndValue,
   kCoordinatesAndDemand,
   kCoordinatesAndWindows,
   kDistances,
+  kEdges,
   kOwn
 };
 
 // A length measures an answer, under the instance's metric.
 inline bool has_metric(ItemFields fields) {
-  return fields != ItemFields::kWeightAndValue && fields != ItemFields::kOwn;
+  return fields != ItemFields::kWeightAndValue && fields != ItemFields::kEdges && fields != ItemFields::kOwn;
 }
 
 enum class Sense { kMinimise, kMaximise };  // of Solution::objective
@@ -76,7 +78,7 @@ struct Problem {
   // Capacity of generated instances of n items; 0 without capacities.
   double (*default_capacity)(int n);
   // What its rules read (RuleInputs::weights, capacity); null: no numbers. trained_numbers() writes those of
-  // a training, numbers: [Rules::number_rows(n)][n], of its features [n][F].
+  // a training, numbers: [Rules::number_rows(n)][n], of its features [n][F]; null: a training keeps them.
   RuleNumbers (*rule_numbers)(const Instance& instance) = nullptr;
   void (*trained_numbers)(int n, const float* features, double trained_capacity, double* numbers) = nullptr;
   // Number `field` of a generated item, of one uniform in [0, 1).
@@ -89,12 +91,37 @@ struct Problem {
 
   double least_capacity = 0.0;  // of generated instances: the largest number that is drawn
   bool has_first = false;       // item 0 is a depot that every order begins with
+  bool has_labels = false;      // an answer is a label of each item, and not an order
+
+  // What a rollout's choices of n items mean as an answer, and choices that make a valid answer.
+  std::vector<int32_t> (*answer_of)(int n, std::vector<int32_t> choices) =
+      [](int, std::vector<int32_t> choices) { return choices; };
+  std::vector<int32_t> (*choices_of)(const Instance& instance, std::vector<int32_t> of) =
+      [](const Instance&, std::vector<int32_t> of) { return of; };
 
   int depots() const { return has_depot || has_first ? 1 : 0; }
 };
 
 const Problem& problem_of(ProblemKind kind);
 inline const Problem& problem_of(const Instance& instance) { return problem_of(instance.problem); }
+
+// Most items of a problem whose rules read a number of each pair, for networks: the rules look at all pairs.
+inline constexpr int kMostPairedItems = 200;
+bool reads_pairs(const Problem& problem);
+
+// Whether an answer is one order of all items.
+inline bool holds_tours(const Problem& problem) {
+  return problem.has_all_items && !problem.has_depot && !problem.has_labels;
+}
+
+// Whether an instance may be a matrix and nothing else.
+inline bool are_in_matrix(ItemFields fields) {
+  return fields == ItemFields::kCoordinates || fields == ItemFields::kDistances ||
+         fields == ItemFields::kEdges;
+}
+
+// Whether the features of an instance do not tell what its rules read.
+inline bool keeps_numbers(const Problem& problem) { return problem.rule_numbers && !problem.trained_numbers; }
 
 // What the policy minimises times this is the objective: 1, or -1 where more is better.
 inline double sign_of(const Problem& problem) { return problem.sense == Sense::kMinimise ? 1.0 : -1.0; }
@@ -109,8 +136,8 @@ double gap(ProblemKind kind, double objective, double reference);
 
 // The last word on every answer, recomputed on the host in double from the user's own numbers. Fills
 // objective, unrounded, weight and violation from `order`. Returns an empty string when the order is a
-// permutation of all cities that takes no forbidden way, a set of distinct items within the capacity, or
-// routes within it that serve all customers; else what is wrong with it, for a person.
+// permutation of all cities that takes no forbidden way, a set of distinct items within the capacity, routes
+// within it that serve all customers, or a colour of each node; else what is wrong with it, for a person.
 std::string validate_solution(const Instance& instance, Solution& solution);
 
 // The routes of an order that names a depot, none of which is empty.
@@ -150,7 +177,7 @@ bool is_allowed(const Instance& instance, const std::vector<int32_t>& order);
 // permutation of all items.
 std::vector<int32_t> feasible_order(const Instance& instance, const std::vector<int32_t>& wanted);
 
-// How many items an order of the instance may have.
+// How many items an answer to the instance may have.
 int longest_order(const Instance& instance);
 
 // Whether a network could have drawn this answer: valid, every item feasible when its turn came, and none

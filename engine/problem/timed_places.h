@@ -41,9 +41,8 @@ class InstancePlaces {
   const double rounding_;
 };
 
-// Most places that the exact search takes, and that rules and so networks do: these look at all pairs of
-// places.
-inline constexpr int kMostExactPlaces = 21, kMostTimedPlaces = 200;
+// Most places that the exact search takes.
+inline constexpr int kMostExactPlaces = 21;
 
 // TsptwRules::lateness() of an order [n].
 double lateness(const RuleInputs& inputs, const int32_t* order);

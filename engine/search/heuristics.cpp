@@ -5,12 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "engine/problem/fixed_edges.h"
 #include "engine/problem/generate.h"
+#include "engine/problem/graph.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/timed_places.h"
 #include "engine/search/distances.h"
@@ -114,10 +116,11 @@ Order quick_order(const Instance& instance) {
     return feasible_order(instance, upward);
   }
   const Problem& problem = problem_of(instance);
+  if (problem.has_labels) return dsatur_colours(Graph(instance));
   Order order = problem.has_packing ? packing_by_ratio(instance)
                 : problem.has_first ? by_closing_times(instance)
                                     : along_curve(instance);
-  if (problem.has_first && instance.n() > kMostTimedPlaces) return order;
+  if (problem.has_first && instance.n() > kMostPairedItems) return order;
   if (problem.has_depot || problem.has_first)
     order = feasible_part(problem.kind, rule_numbers(instance), order);
   return with_what_is_given(instance, std::move(order));
@@ -165,15 +168,16 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
   }
   const Problem& problem = problem_of(instance);
   const RuleNumbers numbers = rule_numbers(instance);
+  const std::optional<Graph> graph = problem.has_labels ? std::make_optional<Graph>(instance) : std::nullopt;
   Order best;
   double best_objective = 0.0, best_violation = 0.0;
   Status status = Status::kDone;
   for (int64_t sample = 0; sample < samples; ++sample) {
     if (sample > 0 && (sample % kSamplesPerCheck == 0 || problem.has_first)) status = control.check();
     if (status != Status::kDone) break;
-    Order order = feasible_part(problem.kind, numbers,
-                                input_order(seed, key, static_cast<uint32_t>(sample), instance.n()));
-    order = with_what_is_given(instance, std::move(order));
+    Order order = input_order(seed, key, static_cast<uint32_t>(sample), instance.n());
+    order = graph ? first_fit_colours(*graph, order)
+                  : with_what_is_given(instance, feasible_part(problem.kind, numbers, order));
     const double objective = problem.objective(instance, order);
     const double violation = std::isfinite(objective) ? 0.0 : checked_solution(instance, order).violation;
     const bool is_worse = violation != best_violation ? violation > best_violation

@@ -19,8 +19,9 @@ void require_problem(bool suits, const Instance& instance, const char* who);
 Solution checked_solution(const Instance& instance, std::vector<int32_t> order);
 
 // A solution in n log n time: TSP along a Hilbert curve, by number without coordinates; CVRP along the curve,
-// a route as far as a vehicle carries; TSPTW by closing times, up to kMostTimedPlaces (in n^3 time) as far as
-// the rules let; KnapSack: ratio_packing(); a user's own problem: by number, as declared.
+// a route as far as a vehicle carries; TSPTW by closing times, up to kMostPairedItems (in n^3 time) as far as
+// the rules let; KnapSack: ratio_packing(); colouring: DSATUR, in n^2 time; a user's own problem: by number,
+// as declared.
 Solution quick_answer(const Instance& instance, Status status = Status::kDone);
 
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.
@@ -36,8 +37,8 @@ struct RatioItem {
 std::vector<RatioItem> items_by_ratio(const WeightUnits& packing, const ValueUnits& values);
 
 // The best of `samples` (1 to 2^32 - 1) uniformly random orders, of which every item is taken that is
-// feasible in its turn. Sample s is input_order(seed, key, s), with key from instance_key(). Its status says
-// whether `control` ended it early.
+// feasible in its turn; of a graph it gives each node the first free colour. Sample s is input_order(seed,
+// key, s), with key from instance_key(). Its status says whether `control` ended it early.
 Solution random_search(const Instance& instance, uint64_t key, int64_t samples, uint64_t seed,
                        const SearchControl& control);
 

@@ -10,7 +10,19 @@
 
 namespace pointsman {
 
-enum class Mode { kAuto, kGreedy, kSample, kActive, kLocal, kTwoOpt, kRandom, kRatio, kSavings, kExact };
+enum class Mode {
+  kAuto,
+  kGreedy,
+  kSample,
+  kActive,
+  kLocal,
+  kTwoOpt,
+  kRandom,
+  kRatio,
+  kSavings,
+  kDsatur,
+  kExact
+};
 
 // What a number behind a mode's name counts, in `eval`. Modes of kKicks take --kicks.
 enum class ModeNumber { kNone, kSamples, kKicks };
@@ -36,7 +48,8 @@ inline constexpr ModeInfo kModes[] = {
     {Mode::kActive, "active", "train on the instance (Algorithm 2)", true, false, false, ModeNumber::kSamples,
      nullptr},
     {Mode::kLocal, "local",
-     "tours: greedy edges, Lin-Kernighan moves, then kicks; CVRP: savings, TSPTW: closing times, then kicks",
+     "tours: greedy edges, Lin-Kernighan moves, then kicks; CVRP: savings, TSPTW: closing times, colouring: "
+     "DSATUR, then kicks",
      false, false, false, ModeNumber::kKicks, &Problem::has_local_search},
     {Mode::kTwoOpt, "2opt", "2-opt and Or-opt moves, then kicks: many instances at once, for a GPU", false,
      false, false, ModeNumber::kKicks, &Problem::has_two_opt},
@@ -46,8 +59,10 @@ inline constexpr ModeInfo kModes[] = {
      &Problem::has_packing},
     {Mode::kSavings, "savings", "routes joined where that saves most", false, true, false, ModeNumber::kNone,
      &Problem::has_depot},
-    {Mode::kExact, "exact", "KnapSack: branch and bound; TSPTW: dynamic programming", false, false, false,
-     ModeNumber::kNone, &Problem::has_exact},
+    {Mode::kDsatur, "dsatur", "nodes by saturation, each its first colour", false, true, false,
+     ModeNumber::kNone, &Problem::has_labels},
+    {Mode::kExact, "exact", "KnapSack, colouring: branch and bound; TSPTW: dynamic programming", false, false,
+     false, ModeNumber::kNone, &Problem::has_exact},
 };
 
 inline std::span<const ModeInfo> all_modes() { return kModes; }

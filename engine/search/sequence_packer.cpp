@@ -24,6 +24,16 @@ void Sequences::add_items(const float* from, int copy, std::span<const int32_t> 
   }
 }
 
+void Sequences::add_numbers(const double* from, double capacity, std::span<const int32_t> order) {
+  const int rows = number_rows(problem, n);
+  for (int row = 0; row < rows; ++row) {
+    const bool is_of_item = rows >= n && row < n && !order.empty();
+    const double* const numbers = from + static_cast<size_t>(is_of_item ? order[row] : row) * n;
+    for (int i = 0; i < n; ++i) weights.push_back(numbers[order.empty() ? i : order[i]]);
+  }
+  capacities.push_back(capacity);
+}
+
 SequenceBatch Sequences::view() const {
   return {.problem = problem,
           .n = n,
@@ -70,13 +80,7 @@ void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, 
   sequences_.add_items(inputs_[instance].data(), copy, order, instances_[instance]->values.data());
   if (!rule_numbers_.empty()) {
     const RuleNumbers& numbers = rule_numbers_[instance];
-    const int rows = static_cast<int>(numbers.weights.size()) / n_;
-    for (int row = 0; row < rows; ++row) {
-      const bool is_of_item = rows > n_ && row < n_ && !order.empty();
-      const double* const from = &numbers.weights[static_cast<size_t>(is_of_item ? order[row] : row) * n_];
-      for (int i = 0; i < n_; ++i) sequences_.weights.push_back(from[order.empty() ? i : order[i]]);
-    }
-    sequences_.capacities.push_back(numbers.capacity);
+    sequences_.add_numbers(numbers.weights.data(), numbers.capacity, order);
   }
   sequences_.parameter_sets.push_back(draws.parameter_set);
   sequences_.counts.push_back(draws.count);
@@ -85,14 +89,14 @@ void SequencePacker::add(size_t instance, int copy, std::vector<int32_t> order, 
   orders_.push_back(std::move(order));
 }
 
-std::vector<int32_t> SequencePacker::original_order(size_t s, const int32_t* chosen) const {
+std::vector<int32_t> SequencePacker::answer(size_t s, const int32_t* chosen) const {
   std::vector<int32_t> original;
   original.reserve(n_);
   for (int i = 0; i < sequences_.steps() && chosen[i] >= 0; ++i) {
     if (chosen[i] >= n_) throw std::logic_error("the backend chose item " + std::to_string(chosen[i]));
     original.push_back(orders_[s].empty() ? chosen[i] : orders_[s][chosen[i]]);
   }
-  return original;
+  return problem_of(sequences_.problem).answer_of(n_, std::move(original));
 }
 
 }  // namespace pointsman

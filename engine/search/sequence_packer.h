@@ -35,6 +35,8 @@ struct Sequences {
   // One more sequence's features: the items in this order (empty: as they stand), in dihedral copy `copy`.
   // from: [n][F]; own_items: of a user's own problem the same in the user's units, else unread.
   void add_items(const float* from, int copy, std::span<const int32_t> order, const double* own_items);
+  // And what its rules read, of items in that order. from: [number_rows][n].
+  void add_numbers(const double* from, double capacity, std::span<const int32_t> order);
 
   // Both are valid until a member changes. The request has keys, first samples and counts too.
   SequenceBatch view() const;
@@ -62,8 +64,8 @@ class SequencePacker {
 
   const Sequences& sequences() const { return sequences_; }
 
-  // The user's item numbers of a rollout of sequence s. chosen: [steps], -1 after the last.
-  std::vector<int32_t> original_order(size_t s, const int32_t* chosen) const;
+  // The answer that a rollout of sequence s means. chosen: [steps], -1 after the last.
+  std::vector<int32_t> answer(size_t s, const int32_t* chosen) const;
 
  private:
   std::span<const Instance* const> instances_;

@@ -24,7 +24,8 @@ std::string_view bytes_of(const std::vector<T>& values) {
 uint64_t fingerprint_of(const Examples& examples, const std::function<void(size_t)>& after) {
   constexpr size_t kPiece = 1 << 20;
   uint64_t hash = kFnvStart;
-  for (std::string_view left : {bytes_of(examples.features), bytes_of(examples.orders)}) {
+  for (std::string_view left :
+       {bytes_of(examples.features), bytes_of(examples.orders), bytes_of(examples.numbers)}) {
     for (; !left.empty(); left.remove_prefix(std::min(kPiece, left.size()))) {
       hash = fnv1a(left.substr(0, kPiece), hash);
       if (after) after(kPiece);
@@ -52,13 +53,16 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     if (problem_of(instance).has_first && !has_plain_times(instance))
       refuse(row, "a network learns on Euclidean distances without visits");
     const std::vector<float> features = problem_of(instance).features(instance, config.capacity);
+    // In the network's own numbers: a packing may fit in double and not in float.
+    const RuleNumbers numbers =
+        keeps_numbers(problem_of(instance))
+            ? rule_numbers(instance)
+            : trained_numbers(problem_of(instance), instance.n(), features.data(), config.capacity);
     if (!solutions.empty()) {
       Solution solution = solutions[row];
       const std::string wrong = validate_solution(instance, solution);
       if (!wrong.empty()) refuse(row, wrong);
-      // In the network's own numbers: a packing may fit in double and not in float.
-      const RuleNumbers numbers =
-          trained_numbers(problem_of(instance), instance.n(), features.data(), config.capacity);
+      solution.order = problem_of(instance).choices_of(instance, std::move(solution.order));
       RuleInputs inputs{numbers.weights.data(), numbers.capacity, false, instance.n()};
       if (!is_reachable(config.problem, inputs, solution.order)) {
         ++examples.unreachable;
@@ -68,6 +72,8 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
       examples.orders.insert(examples.orders.end(), solution.order.begin(), solution.order.end());
     }
     examples.features.insert(examples.features.end(), features.begin(), features.end());
+    if (keeps_numbers(problem_of(instance)))
+      examples.numbers.insert(examples.numbers.end(), numbers.weights.begin(), numbers.weights.end());
   }
   if (examples.features.empty()) throw std::invalid_argument("examples: nothing to learn from");
   examples.fingerprint = fingerprint_of(examples, after);
@@ -85,6 +91,8 @@ Examples split_off(Examples& examples, size_t most) {
   };
   const auto n = static_cast<size_t>(examples.n);
   move_rows(examples.features, last.features, static_cast<size_t>(feature_count(examples.problem)) * n);
+  move_rows(examples.numbers, last.numbers,
+            static_cast<size_t>(number_rows(examples.problem, examples.n)) * n);
   move_rows(examples.orders, last.orders, static_cast<size_t>(max_steps(examples.problem, examples.n)));
   for (Examples* part : {&examples, &last}) part->fingerprint = fingerprint_of(*part, {});
   return last;

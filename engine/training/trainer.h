@@ -25,9 +25,10 @@ struct Examples {
   int n = 0;
   std::vector<float> features = {};  // [count][n][F] as the network reads them
   std::vector<int32_t> orders = {};  // [count][steps] the answers; -1 after the last item; empty: none given
+  std::vector<double> numbers = {};  // [count][number_rows][n] where features do not tell what the rules read
   // Packings left out, as the network packs until nothing fits.
   size_t unreachable = 0;
-  uint64_t fingerprint = 0;  // FNV-1a over features and orders, never 0: what a checkpoint remembers
+  uint64_t fingerprint = 0;  // FNV-1a over features, orders and numbers, never 0: what a checkpoint remembers
 
   size_t count() const {
     return n == 0 ? 0 : features.size() / (static_cast<size_t>(n) * feature_count(problem));

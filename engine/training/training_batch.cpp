@@ -26,6 +26,14 @@ void complete(const ModelConfig& config, const StopToken& stop, TrainingBatch& b
   }
 }
 
+// What the rules read of the sequence behind the last one that has it; of problems that keep it.
+void append_numbers(const TrainingBatch& plain, int i, const std::vector<int32_t>& order,
+                    TrainingBatch& batch) {
+  if (!keeps_numbers(problem_of(plain.problem))) return;
+  const size_t numbers = plain.view().numbers_each();
+  batch.add_numbers(&plain.weights[numbers * i], plain.capacities[i], order);
+}
+
 // Copy number `copy` of instance i of `plain`, its items in this order, appended to `batch`.
 void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<int32_t>& order,
                  TrainingBatch& batch) {
@@ -35,6 +43,7 @@ void append_copy(const TrainingBatch& plain, int i, int copy, const std::vector<
   const size_t first = plain.width() * static_cast<size_t>(i) * n;
   batch.add_items(&plain.features[first], problem.has_symmetries ? copy % 8 : 0, order,
                   plain.own ? plain.items.data() + first : nullptr);
+  append_numbers(plain, i, order, batch);
   batch.keys.push_back(plain.keys[i]);
   batch.first_samples.push_back(static_cast<uint32_t>(copy));
   if (plain.orders.empty()) return;
@@ -68,6 +77,19 @@ TrainingBatch copies_of(const TrainingBatch& plain, const TrainOptions& options,
   return batch;
 }
 
+// Instances whose features do not tell what the rules read.
+void draw_whole(const ModelConfig& config, uint64_t seed, uint64_t first, const StopToken& stop,
+                TrainingBatch& batch) {
+  const Problem& problem = problem_of(config.problem);
+  for (const Instance& instance :
+       generate_instances(config.problem, config.n, seed, first, batch.count, stop)) {
+    const std::vector<float> features = problem.features(instance, config.capacity);
+    batch.add_items(features.data(), 0, {}, nullptr);
+    batch.add_numbers(rule_numbers(instance).weights.data(), 0.0, {});
+    batch.keys.push_back(first++);
+  }
+}
+
 // Examples first .. first + count - 1 of the endless sequence of epochs.
 TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t first, int count,
                             EpochOrder& order, const StopToken& stop) {
@@ -86,6 +108,8 @@ TrainingBatch example_batch(const TrainOptions& options, uint64_t seed, uint64_t
     if (examples.have_answers())
       batch.orders.insert(batch.orders.end(), &examples.orders[steps * row],
                           &examples.orders[steps * row] + steps);
+    if (!examples.numbers.empty())
+      batch.add_numbers(&examples.numbers[batch.view().numbers_each() * row], 0.0, {});
     batch.keys.push_back(key);
   }
   complete(options.model, stop, batch);
@@ -116,7 +140,9 @@ TrainingBatch plain_batch(const TrainOptions& options, uint64_t seed, uint64_t f
   const size_t floats = static_cast<size_t>(batch.width()) * config.n;
   batch.features.reserve(count * floats);
   StopMeter meter(&stop);
-  for (int i = 0; i < count; ++i) {
+  const bool is_drawn = keeps_numbers(problem_of(config.problem));
+  if (is_drawn) draw_whole(config, seed, first, stop, batch);
+  for (int i = 0; i < count && !is_drawn; ++i) {
     meter.check(config.n);
     batch.keys.push_back(first + static_cast<uint64_t>(i));
     batch.features.resize(batch.features.size() + floats);
@@ -133,6 +159,8 @@ TrainingBatch validation_batch(const TrainOptions& options) {
   TrainingBatch batch{{options.model.problem, options.model.n},
                       static_cast<int>(options.validation->count())};
   batch.features = options.validation->features;
+  batch.weights = options.validation->numbers;
+  if (!batch.weights.empty()) batch.capacities.assign(batch.count, 0.0);
   complete(options.model, {}, batch);
   return batch;
 }

@@ -160,7 +160,7 @@ uint64_t keep_shard(const SolveFlags& flags, InstanceBatch& instances, std::vect
 // The formats that hold less than everything are refused before the work, not after it.
 void check_format(OutputFormat format, const InstanceBatch& instances) {
   const Instance& first = instances.front();
-  const bool routes = problem_of(first).has_depot, tours = problem_of(first).has_all_items && !routes;
+  const bool routes = problem_of(first).has_depot, tours = holds_tours(problem_of(first));
   if (format == OutputFormat::kRoutes && (instances.size() != 1 || !routes))
     throw UsageError("--format sol: holds the routes of one CVRP; use json");
   if (format == OutputFormat::kTour && (instances.size() != 1 || !tours)) {

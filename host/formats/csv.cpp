@@ -143,8 +143,10 @@ class CsvReader {
   bool is_on_globe() const { return options_.metric && is_on_sphere(*options_.metric); }
   ItemFields fields() const {
     if (is_knapsack_) return ItemFields::kWeightAndValue;
-    return is_matrix_ && is_wanted(ItemFields::kDistances) ? ItemFields::kDistances
-                                                           : ItemFields::kCoordinates;
+    for (const ItemFields fields : {ItemFields::kDistances, ItemFields::kEdges}) {
+      if (is_matrix_ && is_wanted(fields)) return fields;
+    }
+    return ItemFields::kCoordinates;
   }
 
   // The first column of such a name.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "engine/problem/graph.h"
 #include "host/formats/npy_array.h"
 #include "models/tools/atomic_file.h"
 #include "models/tools/json_text.h"
@@ -20,6 +21,7 @@ std::span<const InstanceFormat> instance_formats() {
       {kNdjson, "ndjson", {".ndjson", ".jsonl"}, "", parse_ndjson, write_ndjson, "NDJSON"},
       {kKnapsackText, "kp", {".kp", ".txt"}, "", parse_knapsack_text, write_knapsack_text, "KnapSack text"},
       {kTimedText, "tsptw", {".tw"}, "", parse_timed_text, nullptr, "TSPTW text"},
+      {kGraphText, "col", {".col"}, "", parse_graph_text, write_graph_text, "DIMACS graph"},
       {kCsv, "csv", {".csv"}, "", parse_csv, nullptr, "CSV"},
       {kMatrix, "matrix", {}, "", parse_matrix, nullptr, ".npy of a matrix"},
       {kTourLines, "lines", {}, "", parse_tour_lines, nullptr, "lines \"x y .. output tour\""}};
@@ -115,8 +117,20 @@ static std::shared_ptr<const DistanceMatrix> evened(const DistanceMatrix& matrix
   return std::make_shared<const DistanceMatrix>(std::move(even));
 }
 
+// Two nodes are joined by a number other than 0, from either to the other; a missing one does not join them.
+static std::shared_ptr<const DistanceMatrix> adjacency_of(const DistanceMatrix& matrix) {
+  DistanceMatrix graph = empty_graph(matrix.n);
+  const auto joins = [](double number) { return number != 0.0 && std::isfinite(number); };
+  for (size_t i = 0; i < graph.above.size(); ++i) {
+    const bool is_edge = joins(matrix.above[i]) || (!matrix.is_symmetric() && joins(matrix.back[i]));
+    graph.above[i] = is_edge ? 1.0 : 0.0;
+  }
+  return std::make_shared<const DistanceMatrix>(std::move(graph));
+}
+
 void set_matrix(Instance& instance, std::shared_ptr<const DistanceMatrix> matrix, std::string& note) {
   instance.metric = Metric::kExplicit;
+  if (is_graph(instance.problem)) matrix = adjacency_of(*matrix);
   if (!matrix->is_symmetric() && instance.problem != ProblemKind::kAtsp) {
     if (std::shared_ptr<const DistanceMatrix> even = evened(*matrix)) {
       matrix = std::move(even);

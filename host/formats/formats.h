@@ -49,11 +49,14 @@ using ParseInstances = InstanceFile(InputFile& file, const ReadOptions& options)
 using WriteInstances = std::string(const InstanceBatch& instances);
 using InstanceFormat = FileFormat<InputFormat, ParseInstances, WriteInstances>;
 ParseInstances parse_tsplib, parse_npy, parse_npz, parse_json, parse_ndjson, parse_knapsack_text, parse_csv,
-    parse_timed_text, parse_matrix, parse_tour_lines;
-WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text;
+    parse_timed_text, parse_graph_text, parse_matrix, parse_tour_lines;
+WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, write_knapsack_text,
+    write_graph_text;
 
 // Whether a text of which this is the first line that is not blank is one for parse_timed_text().
 bool begins_timed_text(std::string_view line);
+// The same for parse_graph_text().
+bool begins_graph_text(std::string_view line);
 
 // The name of a layout on the command line; "auto" is the first.
 struct LayoutName {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/problem/graph.h"
 #include "engine/problem/instance.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/timed_places.h"
@@ -28,7 +29,7 @@ std::string instance_json(const Instance& instance) {
   const auto n = static_cast<size_t>(instance.n());
   const bool is_timed = problem.fields == ItemFields::kCoordinatesAndWindows;
   const bool is_packing = problem.fields == ItemFields::kWeightAndValue;
-  JsonText points, matrix, forced, forbidden, names, windows;
+  JsonText points, matrix, edges, forced, forbidden, names, windows;
   if (instance.names) names = json_array(n, [&](size_t i) { return (*instance.names)[i]; });
   // Two numbers of each item from `field` on, or where it has them one.
   const auto number_pairs = [&](size_t field) {
@@ -42,7 +43,9 @@ std::string instance_json(const Instance& instance) {
   };
   if (has_metric(problem.fields) && !instance.matrix) points = number_pairs(0);
   if (is_timed) windows = number_pairs(InstancePlaces::kOpens);
-  if (instance.matrix) {
+  if (is_graph(instance.problem)) {
+    edges = pairs(edges_of(*instance.matrix));
+  } else if (instance.matrix) {
     matrix =
         json_array(n, [&](int a) { return json_array(n, [&](int b) { return instance.matrix->at(a, b); }); });
   }
@@ -55,6 +58,8 @@ std::string instance_json(const Instance& instance) {
                       {"capacity", if_known(problem.has_capacity, instance.capacity)},
                       {"coordinates", points},
                       {"distance_matrix", matrix},
+                      {"n", if_known(is_graph(instance.problem), n)},
+                      {"edges", edges},
                       {"names", names},
                       {"forced", forced},
                       {"forbidden", forbidden},

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/problem/fixed_edges.h"
+#include "engine/problem/graph.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/timed_places.h"
 #include "host/formats/formats.h"
@@ -200,6 +201,35 @@ void read_matrix(const JsonValue& object, Instance& instance, JsonReading& readi
   set_matrix(instance, builder.finish(), reading.warning);
 }
 
+// "n" nodes, by default those that edges name; "edges" [[a, b], ..] from 0.
+void read_graph(const JsonValue& object, Instance& instance) {
+  const JsonValue given = object.get("edges");
+  const std::vector<JsonValue> edges = given.elements();
+  int32_t n = 0;
+  std::vector<std::array<int32_t, 2>> pairs;
+  for (const JsonValue& edge : edges) {
+    const std::vector<JsonValue> ends = edge.elements();
+    if (ends.size() != 2) edge.fail_expected("a pair of nodes");
+    pairs.push_back({ends[0].index(), ends[1].index()});
+    if (pairs.back()[0] == pairs.back()[1]) edge.fail_expected("two nodes");
+    for (const int32_t end : pairs.back()) {
+      if (end >= kMostGraphNodes) edge.fail_expected("nodes below " + std::to_string(kMostGraphNodes));
+      n = std::max(n, end + 1);
+    }
+  }
+  if (const std::optional<JsonValue> size = find_given(object, "n")) {
+    if (size->index() < std::max(n, 1) || size->index() > kMostGraphNodes)
+      size->fail_expected("from " + std::to_string(std::max(n, 1)) + " to " +
+                          std::to_string(kMostGraphNodes) + " nodes");
+    n = size->index();
+  }
+  if (n == 0) given.fail("expected an edge, or \"n\"; found neither");
+  DistanceMatrix graph = empty_graph(n);
+  for (const auto& [a, b] : pairs) graph.above[graph.place(std::min(a, b), std::max(a, b))] = 1.0;
+  instance.metric = Metric::kExplicit;
+  instance.matrix = std::make_shared<const DistanceMatrix>(std::move(graph));
+}
+
 // [[a, b], ..] from 0.
 void read_forced(const JsonValue& edges, Instance& instance) {
   const std::vector<JsonValue> pairs = edges.elements();
@@ -286,6 +316,7 @@ ProblemKind read_problem(const JsonValue& object, const ReadOptions& options) {
   if (find_any(object, kWindowKeys)) return problem_with(ItemFields::kCoordinatesAndWindows, options);
   if (find_any(object, kPlaceKeys) || find_given(object, "distance_matrix"))
     return problem_with(ItemFields::kCoordinates, options);
+  if (find_given(object, "edges")) return problem_with(ItemFields::kEdges, options);
   for (const auto& [key, what] :
        {std::pair("features", "GeoJSON"), std::pair("durations", "a road service's table"),
         std::pair("distances", "a road service's table"), std::pair("rows", "a road service's table")}) {
@@ -293,7 +324,8 @@ ProblemKind read_problem(const JsonValue& object, const ReadOptions& options) {
       object.fail(std::string("this is ") + what + "; python -m pointsman convert makes an instance of it");
   }
   object.fail(
-      "expected the key \"problem\", or coordinates, distance_matrix or weights to tell it; found none");
+      "expected the key \"problem\", or coordinates, distance_matrix, weights or edges to tell it; found "
+      "none");
 }
 
 void read_places(const JsonValue& object, Instance& instance, JsonReading& reading) {
@@ -335,7 +367,7 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
   instance.problem = read_problem(object, reading.options);
   const Problem& problem = problem_of(instance);
   if (instance.problem != ProblemKind::kTsp) refuse(object, "forced", problem);
-  if (problem.has_capacity || problem.has_first) refuse(object, "forbidden", problem);
+  if (problem.has_capacity || problem.has_first || problem.has_labels) refuse(object, "forbidden", problem);
   if (!problem.has_first) refuse(object, "time_windows", problem);
   if (problem.has_capacity) instance.capacity = read_capacity(object, reading.options);
   switch (problem.fields) {
@@ -351,6 +383,9 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
     case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:
       read_matrix(object, instance, reading);
+      break;
+    case ItemFields::kEdges:
+      read_graph(object, instance);
       break;
     case ItemFields::kWeightAndValue:
       read_weights_and_values(object, instance);
@@ -379,9 +414,7 @@ class RowReader {
     const Problem& problem = problem_of(instance);
     const size_t n = rows_.size(), width = rows_[0].size();
     const bool are_points = width == 2 && problem.fields == ItemFields::kCoordinates;
-    const bool is_matrix =
-        width == n && !are_points &&
-        (problem.fields == ItemFields::kCoordinates || problem.fields == ItemFields::kDistances);
+    const bool is_matrix = width == n && !are_points && are_in_matrix(problem.fields);
     if (!are_points && !is_matrix)
       list.fail("expected rows [x, y], or a square matrix, of a " + std::string(problem.title) +
                 " instance; found " + std::to_string(n) + " rows of " + std::to_string(width));

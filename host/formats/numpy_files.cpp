@@ -131,7 +131,7 @@ void check_uniform(const InstanceBatch& instances) {
 // Throws OutputRefused for what an array cannot hold.
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
-  if (!std::ranges::all_of(instances, &Instance::suits_networks))
+  if (!std::ranges::all_of(instances, &Instance::suits_networks) || is_graph(instances[0].problem))
     throw OutputRefused(
         "an array of coordinates holds no matrix, forced or forbidden edges or ends; use json");
   const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };
@@ -216,8 +216,8 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
   Instance pattern;
   pattern.problem = options.problem.value_or(problem_with(ItemFields::kCoordinates, options));
   const Problem& problem = problem_of(pattern);
-  if (problem.fields == ItemFields::kDistances)
-    array.fail(std::string("points are no ") + problem.title + "; expected a matrix of distances");
+  if (problem.fields == ItemFields::kDistances || problem.fields == ItemFields::kEdges)
+    array.fail(std::string("points are no ") + problem.title + " instance; expected a matrix");
   if (problem.has_depot)
     array.fail(std::string("an .npy has no demands; expected an .npz or JSON of ") + problem.title);
   if (problem.has_capacity && !options.capacity)
@@ -234,8 +234,7 @@ InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<Problem
   Instance pattern;
   pattern.problem = problem.value_or(ProblemKind::kTsp);
   const Problem& known = problem_of(pattern);
-  if (known.fields != ItemFields::kCoordinates && known.fields != ItemFields::kDistances)
-    array.fail(std::string("a matrix of distances is no ") + known.title);
+  if (!are_in_matrix(known.fields)) array.fail(std::string("a matrix of distances is no ") + known.title);
   InstanceBatch instances = new_instances(array, n * n, array.header().count, pattern);
   LoadingWatch watch(array.file());
   size_t next = 0;
@@ -276,8 +275,8 @@ void set_capacities(const NpyArray& capacity, InstanceBatch& instances) {
 }
 
 InstanceFile parse_npy(InputFile& file, const ReadOptions& options) {
-  if (options.problem && problem_of(*options.problem).fields == ItemFields::kDistances)
-    return parse_matrix(file, options);
+  const ItemFields fields = problem_of(options.problem.value_or(ProblemKind::kTsp)).fields;
+  if (fields == ItemFields::kDistances || fields == ItemFields::kEdges) return parse_matrix(file, options);
   return {instances_of_points(NpyArray(file), options), {}};
 }
 
@@ -421,7 +420,8 @@ static std::string matrices_npy(const InstanceBatch& instances) {
 
 std::string write_npy(const InstanceBatch& instances) {
   check_uniform(instances);
-  if (problem_of(instances[0]).fields == ItemFields::kDistances) return matrices_npy(instances);
+  const ItemFields fields = problem_of(instances[0]).fields;
+  if (fields == ItemFields::kDistances || fields == ItemFields::kEdges) return matrices_npy(instances);
   check_writable(instances);
   if (problem_of(instances[0]).has_depot) throw OutputRefused("an .npy holds no demands; use npz or json");
   const int width = instances[0].width();
@@ -454,6 +454,7 @@ std::string write_npz(const InstanceBatch& instances) {
       break;
     case ItemFields::kOwn:  // in no file
     case ItemFields::kDistances:
+    case ItemFields::kEdges:
       break;  // refused
   }
   if (problem.has_capacity) {
@@ -484,10 +485,12 @@ SolutionBatch solutions_of_rows(const NpyArray& array, const InstanceBatch& inst
       const int64_t value = array.integer(next);
       if (problem.has_depot && value == -1) continue;
       if (value < 0 || value > (has_all_items ? std::numeric_limits<int32_t>::max() : 1))
-        array.fail_at(next, "expected " +
-                                (has_all_items ? "a " + std::string(problem_of(instance).item) + ", from 0"
-                                               : "0 or 1") +
-                                ", found " + std::to_string(value));
+        array.fail_at(
+            next,
+            "expected " +
+                (has_all_items ? "a " + std::string(problem.has_labels ? "colour" : problem.item) + ", from 0"
+                               : "0 or 1") +
+                ", found " + std::to_string(value));
       if (has_all_items) {
         solution.order.push_back(static_cast<int32_t>(value));
       } else if (value == 1) {
@@ -505,10 +508,11 @@ SolutionBatch parse_npy_answers(InputFile& file, const InstanceBatch& instances)
 
 SolutionBatch parse_npz_answers(InputFile& file, const InstanceBatch& instances) {
   const NpzFile npz(file);
-  const char* const kNames[] = {"tours", "routes", "selections"};
+  const char* const kNames[] = {"tours", "routes", "selections", "colours"};
   const auto found = std::ranges::find_if(kNames, [&](const char* name) { return npz.has(name); });
   if (found == std::end(kNames))
-    throw InputError(file.name(), 0, "expected `tours`, `routes` or `selections`, found " + npz.names());
+    throw InputError(file.name(), 0,
+                     "expected `tours`, `routes`, `selections` or `colours`, found " + npz.names());
   const std::string name = *found;
   SolutionBatch out = solutions_of_rows(npz.array(name), instances, file.name());
   if (npz.has("costs")) {
@@ -547,7 +551,8 @@ std::string write_npz_answers(const Answer& answer) {
   std::string costs = npy_header("<f8", {answer.solutions.size()});
   for (const Solution& solution : answer.solutions) append_bytes(costs, solution.objective);
   const Problem& problem = problem_of(answer.instances[0]);
-  const char* const name = problem.has_depot       ? "routes.npy"
+  const char* const name = problem.has_labels      ? "colours.npy"
+                           : problem.has_depot     ? "routes.npy"
                            : problem.has_all_items ? "tours.npy"
                                                    : "selections.npy";
   return zip_stored({{name, orders}, {"costs.npy", costs}});

@@ -44,6 +44,7 @@ InputFormat detect_format(InputFile& file) {
     if (line.find(kOutputWord) != std::string_view::npos) return InputFormat::kTourLines;
   }
   if (begins_timed_text(text)) return InputFormat::kTimedText;
+  if (begins_graph_text(text)) return InputFormat::kGraphText;
   if (text.find_first_of(",;\t") != std::string_view::npos && text.find(':') == std::string_view::npos &&
       !begins_tsplib(text))
     return InputFormat::kCsv;
@@ -97,7 +98,7 @@ void set_metric(Instance& instance, Metric metric, const std::string& name, int6
 // By the file's own id of it.
 void set_first_city(Instance& instance, const std::string& id, const std::string& name, int64_t line) {
   const Problem& problem = problem_of(instance);
-  if (!problem.has_all_items || problem.depots() > 0 || is_open(instance.problem))
+  if (!holds_tours(problem) || problem.depots() > 0 || is_open(instance.problem))
     throw InputError(name, line,
                      std::string("expected a tour to begin at city ") + id + ", found a " + problem.title);
   int64_t number = -1;

@@ -26,6 +26,7 @@ enum class InputFormat {
   kNdjson,
   kKnapsackText,
   kTimedText,
+  kGraphText,
   kCsv,
   kMatrix,
   kTourLines

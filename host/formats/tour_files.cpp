@@ -232,7 +232,7 @@ SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
   LineScanner(text).next_filled(line);
   line = trim(line);
   const Problem& problem = problem_of(instances[0]);
-  if (!problem.has_all_items || problem.has_depot)
+  if (!holds_tours(problem))
     throw InputError(file.name(), 0, std::string("expected a TSP to this tour, found a ") + problem.title);
   const bool has_tsplib_key = line.find(':') != std::string_view::npos || begins_tsplib(line) ||
                               upper_case(line).starts_with("TOUR_SECTION");
@@ -270,7 +270,7 @@ InstanceFile parse_tour_lines(InputFile& file, const ReadOptions& options) {
 // order.
 std::string write_tour(const Answer& answer) {
   const Problem& problem = problem_of(answer.instances[0]);
-  if (answer.solutions.size() != 1 || !problem.has_all_items || problem.has_depot)
+  if (answer.solutions.size() != 1 || !holds_tours(problem))
     throw OutputRefused("a .tour file holds one TSP tour; use json, ndjson, npy or npz");
   const Instance& instance = answer.instances[0];
   const Solution& solution = answer.solutions[0];

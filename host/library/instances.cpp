@@ -55,6 +55,8 @@ Instance items_instance(const pointsman_instances& instances, ProblemKind kind, 
   check_size(instances, n, problem.items);
   if (problem.fields == ItemFields::kDistances)
     throw UsageError(std::string(problem.title) + ": instances are matrices; use pointsman_add_matrix");
+  if (problem.fields == ItemFields::kEdges)
+    throw UsageError(std::string(problem.title) + ": instances are graphs; use pointsman_parse_instances");
   const auto width = static_cast<size_t>(numbers_of_item(kind));
   const auto fail_at = [&](size_t i, const std::string& expected) {
     fail_number(instances, ".items[" + std::to_string(i / width) + "][" + std::to_string(i % width) + "]",

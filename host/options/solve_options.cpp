@@ -63,10 +63,11 @@ void add_search_options(OptionSet& options, SolveOptions& solve) {
   options.add_on_off("--improve", solve.improve,
                      "on: local search from the best tours or routes; default: on in mode auto");
   options
-      .add("--kicks", solve.kicks, int64_t{-1},
-           "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city, "
-           "7 of a path, 10 a place with a window, or 1000 a customer, in 2opt 64 a city, or until the "
-           "limit; else none")
+      .add(
+          "--kicks", solve.kicks, int64_t{-1},
+          "Local search: kicks of the best improved tour or routes; -1: in modes auto and local 4 a city, "
+          "7 of a path, 10 a place with a window, 1000 a customer or a node, in 2opt 64 a city, or until the "
+          "limit; else none")
       .range(-1, int64_t{1} << 40);
   options.add_on_off("--mask-late", solve.policy.masks,
                      "TSPTW: what comes certainly too late is masked; off: as in a training by penalty");
@@ -177,11 +178,12 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
     return name + "--mode " + mode.name + ": expected at most " + std::to_string(kMostTourCities) +
            " cities, found " + std::to_string(instance.n()) + "; use local";
   }
-  if (problem.has_first && needs_network(options) && instance.n() > kMostTimedPlaces) {
-    return name + "--mode " + mode.name + ": networks read at most " + std::to_string(kMostTimedPlaces) +
-           " places with windows, found " + std::to_string(instance.n()) + "; use local";
+  if (reads_pairs(problem) && needs_network(options) && instance.n() > kMostPairedItems) {
+    return name + "--mode " + mode.name + ": networks read at most " + std::to_string(kMostPairedItems) +
+           " " + problem.items + " of " + problem.title + ", found " + std::to_string(instance.n()) +
+           "; use local";
   }
-  if (options.mode == Mode::kExact && !problem.has_packing && instance.n() > kMostExactPlaces) {
+  if (options.mode == Mode::kExact && problem.has_first && instance.n() > kMostExactPlaces) {
     return name + "--mode exact: expected at most " + std::to_string(kMostExactPlaces) + " places, found " +
            std::to_string(instance.n());
   }

@@ -86,7 +86,7 @@ nb::list orders_of(const Answers& answers) {
 nb::object tours_of(const Answers& answers) {
   const InstanceBatch& instances = answers.instances.all();
   if (!is_uniform(instances)) return orders_of(answers);
-  const auto steps = static_cast<size_t>(max_steps(instances.at(0).problem, instances.at(0).n()));
+  const auto steps = static_cast<size_t>(longest_order(instances.at(0)));
   std::vector<int32_t> all(instances.size() * steps, -1);
   for (size_t i = 0; i < instances.size(); ++i)
     std::ranges::copy(answers.solutions[i].order, all.data() + i * steps);

@@ -72,12 +72,12 @@ Solution solution_of_state(const nb::tuple& state, const Instance& instance) {
   Solution solution;
   set_members(solution, kOfSolution, state, 3);
   solution.status = named(nb::cast<std::string>(state[0]), Status::kInfeasible);
-  solution.start = named(nb::cast<std::string>(state[1]), Start::kClosingTimes);
+  solution.start = named(nb::cast<std::string>(state[1]), Start::kDsatur);
   const auto order =
       nb::cast<nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>(state[2]);
   solution.order.assign(order.data(), order.data() + order.size());
   // What is asked of a result finds room for so many, and items of these numbers.
-  if (order.size() > static_cast<size_t>(max_steps(instance.problem, instance.n()))) fail();
+  if (order.size() > static_cast<size_t>(longest_order(instance))) fail();
   for (const int32_t item : solution.order) {
     if (item < 0 || item >= instance.n()) fail();
   }

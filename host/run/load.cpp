@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/problem/generate.h"
+#include "engine/problem/graph.h"
 #include "engine/problem/problem.h"
 #include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"
@@ -47,6 +48,9 @@ void check_generate_options(const GenerateOptions& options, uint64_t seed) {
   const ProblemKind problem = *find_problem(options.problem);
   refuse_capacity(problem, options.capacity);
   if (options.n <= problem_of(problem).depots()) throw UsageError("--size: expected a depot and a customer");
+  if (is_graph(problem) && options.n > kMostGraphNodes)
+    throw UsageError("--size: expected at most " + std::to_string(kMostGraphNodes) + " nodes, found " +
+                     std::to_string(options.n));
   if (options.like == "numpy" && !can_be_like_numpy(problem_of(problem).fields))
     throw UsageError("--like numpy: is not for " + std::string(problem_of(problem).title));
   if (options.like == "numpy" && seed > 0xffffffffu) {

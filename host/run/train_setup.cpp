@@ -139,9 +139,6 @@ void prepare_windows(TrainRequest& request, const OptionSet& options) {
   const bool leaves_out = train.infeasible == Infeasible::kMask;
   constexpr const char* kOfWindows[] = {"--infeasible", "--penalty"};
   if (!has_windows) return options.refuse_typed(kOfWindows, "is for tsptw");
-  if (train.model.n > kMostTimedPlaces)
-    throw UsageError("-n: expected at most " + std::to_string(kMostTimedPlaces) + " places of tsptw, found " +
-                     std::to_string(train.model.n));
   if (options.is_typed("--penalty") && (leaves_out || is_supervised))
     throw UsageError("--penalty: goes with neither --infeasible mask nor --solutions");
   if (leaves_out && train.baseline != Baseline::kShared && !is_supervised)
@@ -172,6 +169,9 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
   if (problem.fields == ItemFields::kDistances)
     throw UsageError(std::string(problem.title) +
                      ": no network reads distances; solve --mode local needs none");
+  if (reads_pairs(problem) && train.model.n > kMostPairedItems)
+    throw UsageError("-n: expected at most " + std::to_string(kMostPairedItems) + " " + problem.items +
+                     " of " + name_of(problem.kind) + ", found " + std::to_string(train.model.n));
   refuse_capacity(problem.kind, train.model.capacity);
   prepare_windows(request, options);
   if (request.output.empty()) {

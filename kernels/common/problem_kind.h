@@ -38,6 +38,9 @@ constexpr bool is_own(ProblemKind kind) { return kind == ProblemKind::kOwn; }
 // Whether an answer ends at its last item: there is no way back.
 constexpr bool is_open(ProblemKind kind) { return kind == ProblemKind::kPath; }
 
+// Whether an instance's matrix says which items are joined, and no distances.
+constexpr bool is_graph(ProblemKind kind) { return kind == ProblemKind::kColouring; }
+
 // How many numbers of an item an instance holds; 0: a matrix, or as many as a user's own problem says.
 constexpr int numbers_of_item(ProblemKind kind) {
   switch (kind) {

@@ -29,6 +29,7 @@
 
 #include <stdexcept>
 
+#include "kernels/common/colouring.h"
 #include "kernels/common/cvrp.h"
 #include "kernels/common/knapsack.h"
 #include "kernels/common/own.h"

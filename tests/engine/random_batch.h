@@ -37,6 +37,7 @@ struct RandomBatch {
     for (float& x : features) x = static_cast<float>(random() >> 8) * 0x1p-24f;
     std::iota(keys.begin(), keys.end(), 0);
     if (problem == ProblemKind::kTsptw) set_windows();
+    if (is_graph(problem)) set_edges(random);
     if (!has_capacity(problem)) return;
     const bool is_given = capacity > (problem == ProblemKind::kCvrp ? 8.9 : 0.0);  // every demand must fit
     capacities.assign(count, is_given ? capacity : capacity_for(problem, n));
@@ -64,6 +65,18 @@ struct RandomBatch {
       const RuleNumbers numbers = trained_numbers(problem_of(problem), n, to, 0.0);
       weights.insert(weights.end(), numbers.weights.begin(), numbers.weights.end());
       capacities.push_back(numbers.capacity);
+    }
+  }
+
+  // Every two items are joined with probability 1/2.
+  void set_edges(std::mt19937& random) {
+    weights.assign(static_cast<size_t>(count) * n * n, 0.0);
+    capacities.assign(count, 0.0);
+    for (int s = 0; s < count; ++s) {
+      double* const edges = weights.data() + static_cast<size_t>(s) * n * n;
+      for (int a = 0; a < n; ++a) {
+        for (int b = 0; b < a; ++b) edges[a * n + b] = edges[b * n + a] = random() % 2;
+      }
     }
   }
 

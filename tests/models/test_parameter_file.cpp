@@ -263,7 +263,7 @@ TEST_CASE("malformed headers are refused in words") {
       {"\":", "\"", "expected JSON"},
       {"}}", "}}]", "header"},
       {"tsp", "ts\xff", "expected JSON"},
-      {"tsp", "t\\u0000p", "expected tsp, knapsack, cvrp, atsp, path or tsptw, found \"t?p\""},
+      {"tsp", "t\\u0000p", "expected tsp, knapsack, cvrp, atsp, path, tsptw or colouring, found \"t?p\""},
       {" ", std::string(1, '\0'), "NUL"},
       {"{", "{\"a\":" + std::string(100000, '['), "an object for \"a\", found an array"},
       // metadata
@@ -290,7 +290,7 @@ TEST_CASE("malformed headers are refused in words") {
       {"\"raw\"", "\"projected\"", "\"projected\", which is not supported"},
       {"\"attention_bias\":\"false\"", "\"attention_bias\":\"true\"", "\"true\", which is not supported"},
       {"\"centre_logits\":\"true\"", "\"centre_logits\":\"1\"", "expected true or false"},
-      {"\"tsp\"", "\"vrp\"", "expected tsp, knapsack, cvrp, atsp, path or tsptw, found \"vrp\""},
+      {"\"tsp\"", "\"vrp\"", "expected tsp, knapsack, cvrp, atsp, path, tsptw or colouring, found \"vrp\""},
       {"\"tsp\"", "\"knapsack\"", "metadata \"capacity\": expected a number"},
       // tensors
       {"\"F32\"", "\"F16\"", "expected dtype F32, found \"F16\""},

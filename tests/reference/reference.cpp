@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -190,6 +191,57 @@ double time_left(const Sequence& s, const std::vector<int>& order, int next) {
   return least;
 }
 
+// Of a colouring: what is pointed at by turns is a node, and the node that has had its colour first.
+bool are_joined(const Sequence& s, int a, int b) { return s.weights[a * s.n() + b] != 0.0; }
+bool comes_a_colour(const std::vector<int>& order) { return order.size() % 2 == 1; }
+// By node the one that has had its colour first, or -1.
+std::vector<int> first_of_colours(const Sequence& s, const std::vector<int>& order) {
+  std::vector<int> firsts(s.n(), -1);
+  for (size_t t = 0; t + 1 < order.size(); t += 2) firsts[order[t]] = order[t + 1];
+  return firsts;
+}
+// In the order they came into use.
+std::vector<int> colours_in_use(const std::vector<int>& order) {
+  std::vector<int> firsts;
+  for (size_t t = 0; t + 1 < order.size(); t += 2) {
+    if (order[t] == order[t + 1]) firsts.push_back(order[t]);
+  }
+  return firsts;
+}
+bool has_neighbour_of(const Sequence& s, const std::vector<int>& firsts, int node, int colour) {
+  for (int other = 0; other < s.n(); ++other) {
+    if (are_joined(s, node, other) && firsts[other] == colour) return true;
+  }
+  return false;
+}
+std::vector<int> colouring_candidates(const Sequence& s, const std::vector<int>& order) {
+  const std::vector<int> firsts = first_of_colours(s, order);
+  std::vector<int> candidates;
+  for (int i = 0; i < s.n(); ++i) {
+    const bool is_fit =
+        comes_a_colour(order)
+            ? i == order.back() || (firsts[i] == i && !has_neighbour_of(s, firsts, order.back(), i))
+            : firsts[i] < 0;
+    if (is_fit) candidates.push_back(i);
+  }
+  return candidates;
+}
+Vector colouring_priors(const Sequence& s, const std::vector<int>& order, int candidate) {
+  const std::vector<int> firsts = first_of_colours(s, order), colours = colours_in_use(order);
+  const int node = comes_a_colour(order) ? order.back() : candidate;
+  int seen = 0, open = 0, lost = 0;
+  for (const int colour : colours) seen += has_neighbour_of(s, firsts, node, colour);
+  for (int other = 0; other < s.n(); ++other) {
+    if (!are_joined(s, node, other) || firsts[other] >= 0) continue;
+    ++open;
+    lost += !has_neighbour_of(s, firsts, other, candidate);
+  }
+  const double n = s.n();
+  if (!comes_a_colour(order)) return {seen * 1.0, open / n, 0.0, 0.0, 0.0};
+  const auto number = std::find(colours.begin(), colours.end(), candidate) - colours.begin();
+  return {0.0, 0.0, candidate == node ? -1.0 : 0.0, -lost / n, -static_cast<double>(number) / n};
+}
+
 // What the decoder reads of the state beside the last item.
 Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
   if (sequence.own != nullptr) {
@@ -207,6 +259,11 @@ Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
         std::max(arrival_after(sequence, before, order.back()), opens(sequence, order.back())) +
         visit(sequence, order.back());
     return {(now - opens(sequence, 0)) / sequence.capacity * 2.0 / sequence.n()};
+  }
+  if (sequence.problem == ProblemKind::kColouring) {
+    const double n = sequence.n();
+    return {comes_a_colour(order) ? 1.0 : 0.0, static_cast<double>(order.size() / 2) / n,
+            static_cast<double>(colours_in_use(order).size()) / n};
   }
   if (sequence.problem != ProblemKind::kCvrp) return {};
   return {capacity_left(sequence, order) / sequence.capacity};
@@ -251,6 +308,10 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
                          -in_units(std::max(opens(sequence, i) - arrival, 0.0)),
                          -in_units(closes(sequence, i) - arrival), in_units(time_left(sequence, order, i))};
     }
+    return features;
+  }
+  if (sequence.problem == ProblemKind::kColouring) {
+    for (int i : candidates) features.push_back(colouring_priors(sequence, order, i));
     return features;
   }
   const double left = capacity_left(sequence, order);
@@ -371,6 +432,7 @@ bool is_as_declared(const Sequence& sequence, const std::vector<int>& order, int
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
   if (sequence.own != nullptr) return is_as_declared(sequence, order, item);
   return is_tour_or_path(sequence) || sequence.problem == ProblemKind::kTsptw ||
+         sequence.problem == ProblemKind::kColouring ||
          sequence.weights[item] <= capacity_left(sequence, order);
 }
 
@@ -628,6 +690,7 @@ Encoding encode(const Network& network, const std::string& network_name, const S
 
 std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
                                   const Options& options) {
+  if (sequence.problem == ProblemKind::kColouring) return colouring_candidates(sequence, order);
   std::vector<int> candidates;
   if (sequence.problem == ProblemKind::kTsptw) {
     if (order.empty()) return {0};
@@ -675,6 +738,10 @@ Rollout greedy(const Network& network, const Sequence& sequence, const Options& 
 }
 
 double cost(const Sequence& sequence, const std::vector<int>& order) {
+  if (sequence.problem == ProblemKind::kColouring) {
+    const std::vector<int> firsts = first_of_colours(sequence, order);
+    return static_cast<double>(std::set<int>(firsts.begin(), firsts.end()).size());
+  }
   double total = 0.0;
   if (sequence.problem == ProblemKind::kCvrp) {
     int last = 0;

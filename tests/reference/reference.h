@@ -46,7 +46,7 @@ struct Sequence {
   ProblemKind problem = ProblemKind::kTsp;
   Vector features;  // [n][width()]: x, y; weight, value; or x, y, demand, the depot first; in network units
   // KnapSack, and demands of CVRP: [n], in the capacity's units. TSPTW: [n + 3][n], the ways from each place,
-  // when the places open, when they close, and how long visits take.
+  // when the places open, when they close, and how long visits take. Colouring: [n][n], not 0 where joined.
   Vector weights;
   double capacity = 0.0;  // TSPTW: the units of these in one network unit
   const OwnDeclared* own =
@@ -54,10 +54,10 @@ struct Sequence {
   Vector items = {};
 
   int width() const {
-    return own != nullptr                   ? own->width
-           : problem == ProblemKind::kTsptw ? 4
-           : problem == ProblemKind::kCvrp  ? 3
-                                            : 2;
+    return own != nullptr                                                        ? own->width
+           : problem == ProblemKind::kTsptw                                      ? 4
+           : problem == ProblemKind::kCvrp || problem == ProblemKind::kColouring ? 3
+                                                                                 : 2;
   }
   int n() const { return static_cast<int>(features.size()) / width(); }
 };
@@ -133,7 +133,8 @@ Encoding encode(const Network& network, const std::string& network_name, const S
 
 // Items that may be chosen after `order`: TSP and the literal rule all that are left, KnapSack those that
 // still fit; CVRP customers that still fit and, after a customer and before the last, the depot; TSPTW first
-// the depot, then places after which each two others can still be reached in time, or if there are none all.
+// the depot, then places after which each two others can still be reached in time, or if there are none all;
+// colouring by turns a node and, for its colour, the node that has had this one first.
 std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
                                   const Options& options);
 
@@ -146,7 +147,7 @@ Rollout forced(const Network& network, const Sequence& sequence, std::span<const
 Rollout greedy(const Network& network, const Sequence& sequence, const Options& options = {});
 
 // Length of the tour or of the routes in network units, or minus the packed value; TSPTW: with kLatePenalty
-// where it is late.
+// where it is late; colouring: the number of colours.
 double cost(const Sequence& sequence, const std::vector<int>& order);
 
 // b(s): P = 3 unmasked glimpses over the critic's own encoding, then fc2(relu(fc1 q)).

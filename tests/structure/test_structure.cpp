@@ -237,7 +237,7 @@ Violations check_test_names(const SourceFile& file) {
 
 constexpr int kMostLines = 48;      // of a function
 constexpr int kMostParameters = 6;  // of a function outside kManyParameters
-constexpr int kMostKindFiles = 21;  // that name a problem kind
+constexpr int kMostKindFiles = 22;  // that name a problem kind
 
 bool is_product(const SourceFile& file) {
   return starts_with_any(file.path, {"kernels/", "models/", "engine/", "host/", "bench/"});
@@ -283,23 +283,23 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 1940, "arithmetic and rules that all devices share, and of users' own problems"},
+    {"kernels/common/", 2080, "arithmetic and rules that all devices share, and of users' own problems"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7040, "the same on batches, for two families of GPUs and four precisions"},
     {"models/", 1560, "model files, their checks and the cards of the shipped models"},
-    {"engine/problem/", 2120, "six problems and a user's own: generators, metrics, validation"},
+    {"engine/problem/", 2520, "seven problems and a user's own: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
     {"engine/backend/", 7100, "every call twice, for CPU and CUDA, and of several ranks"},
-    {"engine/search/", 4820,
+    {"engine/search/", 5180,
      "sampling, active search, local searches of tours, routes, windows and orders, exact ones"},
-    {"engine/training/", 1540, "trainer, baselines, checkpoints"},
+    {"engine/training/", 1580, "trainer, baselines, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
     {"engine/engine.", 450, "the facade"},
-    {"host/formats/", 6100, "readers of two dozen formats and their habits, writers of seven"},
+    {"host/formats/", 6260, "readers of two dozen formats and their habits, writers of seven"},
     {"host/options/", 1180, "the table of options and its types"},
     {"host/run/", 2060, "what the program and the libraries share"},
-    {"host/library/", 1380, "the C interface, and its C++ header"},
+    {"host/library/", 1390, "the C interface, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 3700, "the package, its bindings, own problems, and the files of other programs"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
@@ -689,7 +689,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 1941 lines, at most 1940"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 2081 lines, at most 2080"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/search/heuristics.h"
+#include "engine/search/local/colour_search.h"
 #include "engine/search/local/route_search.h"
 #include "engine/search/local/timed_search.h"
 #include "engine/search/local/tour_search.h"
@@ -18,12 +19,14 @@ std::unique_ptr<LocalSearch> make_local_search(const Instance& instance, const I
   require_problem(problem.has_local_search, instance, "local search");
   if (problem.has_depot) return std::make_unique<RouteSearch>(instance, options, control);
   if (problem.has_first) return std::make_unique<TimedSearch>(instance, options);
+  if (problem.has_labels) return std::make_unique<ColourSearch>(instance, options);
   return std::make_unique<TourSearch>(instance, options, control);
 }
 
 int64_t default_kicks(const Problem& problem, int n) {
   if (problem.has_first) return int64_t{TimedSearch::kKicksPerPlace} * n;
   if (problem.has_depot) return int64_t{RouteSearch::kKicksPerCustomer} * (n - 1);
+  if (problem.has_labels) return int64_t{ColourSearch::kKicksPerNode} * n;
   return int64_t{is_open(problem.kind) ? TourSearch::kKicksPerCityOfPath : TourSearch::kKicksPerCity} * n;
 }
 
@@ -33,7 +36,9 @@ int64_t kicks_of(const Instance& instance, const ImproveOptions& options, const 
                                                  : default_kicks(problem_of(instance), instance.n());
 }
 
-bool divides(const Problem& problem, int n) { return problem.depots() == 0 && TourSearch::divides(n); }
+bool divides(const Problem& problem, int n) {
+  return problem.depots() == 0 && !problem.has_labels && TourSearch::divides(n);
+}
 
 void improve_solution(const Instance& instance, Solution& solution, const ImproveOptions& options,
                       const SearchControl& control) {

@@ -39,8 +39,8 @@ class LocalSearch {
                        WorkerThreads* workers = nullptr) const = 0;
 };
 
-// TourSearch, RouteSearch or TimedSearch. Throws CallStopped when `control` says so before it is ready, and
-// std::invalid_argument for a problem without a local search.
+// TourSearch, RouteSearch, TimedSearch or ColourSearch. Throws CallStopped when `control` says so before it
+// is ready, and std::invalid_argument for a problem without a local search.
 std::unique_ptr<LocalSearch> make_local_search(const Instance& instance, const ImproveOptions& options,
                                                const SearchControl& control);
 

@@ -94,7 +94,7 @@ class TwoOptSearcher {
       return;
     }
     Solution solution = unsolved();
-    solution.order = packer_.original_order(i, &found_.orders[i * request_.sequences.n]);
+    solution.order = packer_.answer(i, &found_.orders[i * request_.sequences.n]);
     require_valid(*instances_[i], solution, "an invalid tour of the device: ");
     solution.start = Start::kNearestNeighbour;
     const int64_t kicks = best.kicks + std::max(found_.kicks[i], 0);

@@ -159,7 +159,7 @@ struct ActiveSearch {
     if (std::isnan(cost) || (own.is_solved() && !(cost < own.least_cost))) return;
     own.least_cost = cost;
     Solution solution;
-    solution.order = packer.original_order(sequence, &rollouts.orders[rollout * packer.sequences().steps()]);
+    solution.order = packer.answer(sequence, &rollouts.orders[rollout * packer.sequences().steps()]);
     require_valid(*instances[i], solution, kInvalidAnswer);
     solution.log_prob = rollouts.log_probs[rollout];
     solution.network_objective = solution.objective;

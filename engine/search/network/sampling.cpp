@@ -242,7 +242,7 @@ struct Sampler {
     const double cost = rollouts.costs[at];
     if (std::isnan(cost) || !(kept.size() < keep || cost <= kept.back().cost)) return;
     Answer answer = {cost, sequence.first + j * options.augment, rollouts.log_probs[at]};
-    answer.order = packer.original_order(s, &rollouts.orders[at * packer.sequences().steps()]);
+    answer.order = packer.answer(s, &rollouts.orders[at * packer.sequences().steps()]);
     answer.identity = problem_of(*instances[0]).canonical(answer.order);
     const auto twin = std::ranges::find(kept, answer.identity, &Answer::identity);
     if (twin != kept.end()) {

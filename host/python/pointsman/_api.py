@@ -205,17 +205,18 @@ def _once(name, doc) -> Any:
 
 
 _NUMBERS = {"tsp": "a TSP has points", "knapsack": "a KnapSack has weights and values", "cvrp": "a CVRP has points and demands",
-            "atsp": "an ATSP has matrices", "path": "a path has points", "tsptw": "a TSPTW has points, windows and visits"}
+            "atsp": "an ATSP has matrices", "path": "a path has points", "tsptw": "a TSPTW has points, windows and visits",
+            "colouring": "a colouring has matrices"}
 
 
 class Instances:
     """Instances of one problem or several, as `read` and `generate` give them. They never change."""
     __slots__ = ("_core", )
-    problem: str = _of_core("problem", '"tsp", "knapsack", "cvrp", "atsp", "path" or "tsptw", of the first.')
+    problem: str = _of_core("problem", '"tsp", "knapsack", "cvrp", "atsp", "path", "tsptw" or "colouring", of the first.')
     sizes: list[int] = _of_core("sizes", "Cities or items of each.")
     ids: list[str] = _of_core("ids", "The file's own names; empty where there are none.")
     metrics: list[str] = _of_core("metrics", "As TSPLIB names them; EUCLIDEAN is not rounded.")
-    matrices: list[Floats | None] = _of_core("matrices", "(n, n) distances of each, None where it has points.")
+    matrices: list[Floats | None] = _of_core("matrices", "(n, n) distances of each, or of a graph 1 where two nodes are joined; None where it has points.")
 
     def __init__(self, core):
         self._core = core
@@ -320,6 +321,15 @@ class Result:
         Of CVRP (B, 2n): the customers in order, 0 between two routes, -1 after the last."""
         if not self.instances._core.has_all_items:
             raise AttributeError("a KnapSack has items")
+        if self.instances.problem == "colouring":
+            raise AttributeError("a colouring has colours")
+        return self._core.tours()
+
+    @functools.cached_property
+    def colours(self) -> NDArray[np.int32] | list[NDArray[np.int32]]:
+        """(B, n) int32 of a colouring: each node's colour, numbered from 0 as they first occur; a list where sizes differ."""
+        if self.instances.problem != "colouring":
+            raise AttributeError("only a colouring has colours")
         return self._core.tours()
 
     @functools.cached_property
@@ -331,12 +341,12 @@ class Result:
 
     @property
     def _orders(self):
-        return self.tours if self.instances._core.has_all_items else self.items
+        return self._core.tours() if self.instances._core.has_all_items else self.items
 
     def to_dataframe(self) -> pandas.DataFrame:
         """A row for each instance: index, id, n, status, cost (of KnapSack value) and order.
 
-        `order` is the tour, the routes with 0 between two, or the items, as a list; None where there is no solution."""
+        `order` is the tour, the routes with 0 between two, the items, or the colours, as a list; None where there is no solution."""
         try:
             import pandas
         except ImportError as error:

@@ -148,7 +148,8 @@ TEST_CASE("bash completes subcommands, flags, values, files and models") {
     INFO(words);
     CHECK(offered(sandbox, std::string("pointsman ") + words) == files);
   }
-  CHECK(offered(sandbox, "pointsman train ''") == Words{"tsp", "knapsack", "cvrp", "atsp", "path", "tsptw"});
+  CHECK(offered(sandbox, "pointsman train ''") ==
+        Words{"tsp", "knapsack", "cvrp", "atsp", "path", "tsptw", "colouring"});
   for (const char* flags : {"--log x", "--log = x", "-q"})
     CHECK(offered(sandbox, std::string("pointsman train ") + flags + " k") == Words{"knapsack"});
 }

@@ -330,13 +330,14 @@ TEST_CASE("malformed JSON instances are told with line and column") {
       {"a.json", "[\n" + kTspJson + ",\n 7]", 3,
        "a.json:3:2: [1]: expected an instance (an object), found 7"},
       {"a.json", "{}", 1,
-       "expected the key \"problem\", or coordinates, distance_matrix or weights to tell it"},
+       "expected the key \"problem\", or coordinates, distance_matrix, weights or edges to tell it"},
       {"a.json", "{\"instances\":[]}", 1, "instances: expected at least one instance"},
       {"a.json", "{\"instances\":{}}", 1, "instances: expected an array, found an object"},
       {"a.json", "{\n\"instances\":[" + kTspJson + ",\n 7]}", 3,
        "a.json:3:2: instances[1]: expected an instance"},
       {"a.json", t("\"tsp\"", "\"vrp\""), 1,
-       "problem: expected \"tsp\", \"knapsack\", \"cvrp\", \"atsp\", \"path\" or \"tsptw\", found the string "
+       "problem: expected \"tsp\", \"knapsack\", \"cvrp\", \"atsp\", \"path\", \"tsptw\" or \"colouring\", "
+       "found the string "
        "\"vrp\""},
       {"a.json", t("\"tsp\"", "1"), 1, "a.json:1:21: problem: expected a string, found 1"},
       {"a.json", t("\"a\"", "7.5"), 1, "a.json:1:7: id: expected a string or an integer, found 7.5"},
