@@ -57,6 +57,9 @@ WriteInstances write_tsplib, write_npy, write_npz, write_json, write_ndjson, wri
 bool begins_timed_text(std::string_view line);
 // The same for parse_graph_text().
 bool begins_graph_text(std::string_view line);
+// A graph without edges. A few bytes can tell of many nodes, so beyond the limit on packed input it throws
+// InputTooLarge; `bytes` is what the file's graphs before take, to which this one's are added.
+DistanceMatrix claimed_graph(int n, uint64_t& bytes, const std::string& file);
 
 // The name of a layout on the command line; "auto" is the first.
 struct LayoutName {

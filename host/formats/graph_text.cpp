@@ -6,6 +6,7 @@
 
 #include "engine/problem/graph.h"
 #include "host/formats/formats.h"
+#include "host/formats/input_file.h"
 #include "models/tools/json_text.h"
 
 namespace pointsman {
@@ -14,7 +15,7 @@ namespace {
 class GraphText {
  public:
   GraphText(std::string_view text, const std::string& file, const ReadOptions& options)
-      : lines_(text, file), instance_(unnamed_instance(file, ItemFields::kEdges, options)) {}
+      : file_(file), lines_(text, file), instance_(unnamed_instance(file, ItemFields::kEdges, options)) {}
 
   InstanceFile read() {
     for (std::string_view line; lines_.next_row(line);) read_line(trim(line));
@@ -40,7 +41,8 @@ class GraphText {
       const int64_t nodes = number(rest, line), edges = number(rest, line);
       if (nodes < 1 || nodes > kMostGraphNodes || edges < 0)
         fail_expected("from 1 to " + std::to_string(kMostGraphNodes) + " nodes and a number of edges", line);
-      graph_ = empty_graph(static_cast<int>(nodes));
+      uint64_t bytes = 0;
+      graph_ = claimed_graph(static_cast<int>(nodes), bytes, file_);
       told_ = edges;
     } else if (kind == "e" && graph_.n > 0) {
       const int64_t a = number(rest, line), b = number(rest, line);
@@ -64,6 +66,7 @@ class GraphText {
     lines_.fail("expected " + expected + ", found " + shown(line));
   }
 
+  const std::string& file_;
   TextReader lines_;
   Instance instance_;
   DistanceMatrix graph_;
@@ -71,6 +74,12 @@ class GraphText {
 };
 
 }  // namespace
+
+DistanceMatrix claimed_graph(int n, uint64_t& bytes, const std::string& file) {
+  bytes += static_cast<uint64_t>(n) * static_cast<uint64_t>(n) / 2 * sizeof(double);
+  check_input_size(bytes, file, "graphs take");
+  return empty_graph(n);
+}
 
 bool begins_graph_text(std::string_view line) {
   return line == "c" || line.starts_with("c ") || line.starts_with("p edge ") || line.starts_with("p col ");

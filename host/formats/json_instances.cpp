@@ -23,11 +23,13 @@ constexpr Keys kPlaceKeys = {"coordinates", "coords", "locs", "loc"}, kValueKeys
 // What the instances of a file have in common.
 struct JsonReading {
   const ReadOptions& options;
+  const std::string& file;   // its name
+  uint64_t graph_bytes = 0;  // that the graphs before take
   bool has_degrees = false;  // points are named lat and lon, and nothing says how to measure them
   std::string warning = {};
 
   // What to tell of the file; empty: nothing.
-  std::string text(const std::string& file) const {
+  std::string text() const {
     if (has_degrees && !options.metric) return file + ": " + kDegreesWarning;
     return warning.empty() ? warning : file + ": " + warning;
   }
@@ -202,7 +204,7 @@ void read_matrix(const JsonValue& object, Instance& instance, JsonReading& readi
 }
 
 // "n" nodes, by default those that edges name; "edges" [[a, b], ..] from 0.
-void read_graph(const JsonValue& object, Instance& instance) {
+void read_graph(const JsonValue& object, Instance& instance, JsonReading& reading) {
   const JsonValue given = object.get("edges");
   const std::vector<JsonValue> edges = given.elements();
   int32_t n = 0;
@@ -224,7 +226,7 @@ void read_graph(const JsonValue& object, Instance& instance) {
     n = size->index();
   }
   if (n == 0) given.fail("expected an edge, or \"n\"; found neither");
-  DistanceMatrix graph = empty_graph(n);
+  DistanceMatrix graph = claimed_graph(n, reading.graph_bytes, reading.file);
   for (const auto& [a, b] : pairs) graph.above[graph.place(std::min(a, b), std::max(a, b))] = 1.0;
   instance.metric = Metric::kExplicit;
   instance.matrix = std::make_shared<const DistanceMatrix>(std::move(graph));
@@ -385,7 +387,7 @@ Instance read_instance(const JsonValue& object, JsonReading& reading) {
       read_matrix(object, instance, reading);
       break;
     case ItemFields::kEdges:
-      read_graph(object, instance);
+      read_graph(object, instance, reading);
       break;
     case ItemFields::kWeightAndValue:
       read_weights_and_values(object, instance);
@@ -443,16 +445,16 @@ class RowReader {
 Instance parse_json_instance(std::string_view bytes, const std::string& file, int64_t line,
                              const ReadOptions& options, std::string& warning) {
   const JsonDocument document(bytes, file, line);
-  JsonReading reading{options};
+  JsonReading reading{options, file};
   Instance instance = read_instance(document.root(), reading);
-  warning = reading.text(file);
+  warning = reading.text();
   return instance;
 }
 
 InstanceFile read_json(const std::function<std::string()>& next_piece, const std::string& file,
                        const ReadOptions& options) {
   InstanceFile out;
-  JsonReading reading{options};
+  JsonReading reading{options, file};
   RowReader rows;
   const JsonDocument document(next_piece, file, "instances", [&](const JsonValue& element) {
     if (!element.is_array()) {
@@ -481,7 +483,7 @@ InstanceFile read_json(const std::function<std::string()>& next_piece, const std
     if (!rows.is_empty()) out.instances.push_back(rows.finish(*list, reading));
     if (out.instances.empty()) list->fail("expected at least one instance, found none");
   }
-  if (std::string warning = reading.text(file); !warning.empty()) out.warnings.push_back(std::move(warning));
+  if (std::string warning = reading.text(); !warning.empty()) out.warnings.push_back(std::move(warning));
   return out;
 }
 

@@ -98,7 +98,8 @@ void check_matrix(const Instance& instance) {
   promise(instance.matrix->above.size() == n * (n - 1) / 2, "a matrix has all its numbers");
   for (const auto* distances : {&instance.matrix->above, &instance.matrix->back}) {
     for (const double distance : *distances)
-      promise(distance >= 0.0 && (distance <= kLargestNumber || distance == MatrixBuilder::kNoWay),
+      promise(distance >= 0.0 && (distance <= kLargestNumber || distance == MatrixBuilder::kNoWay) &&
+                  (!is_graph(instance.problem) || distance <= 1.0),
               "distances are bounded");
   }
 }
@@ -152,13 +153,15 @@ void check_instance(const Instance& instance) {
 void check_instances(const InstanceBatch& instances) {
   promise(!instances.empty(), "a file has an instance");
   for (const Instance& instance : instances) check_instance(instance);
-  if (!instances[0].has_coordinates()) return;  // nothing writes a matrix
+  const auto is_read_back = [](const Instance& i) { return i.has_coordinates() || is_graph(i.problem); };
+  if (!std::ranges::all_of(instances, is_read_back)) return;  // where a matrix has no way JSON has null
   ReadOptions json;
   json.format = InputFormat::kJson;
   const InstanceBatch again = parse_instances(write_json(instances), kName, json).instances;
   const auto same = [](const Instance& a, const Instance& b) {
     return a.problem == b.problem && a.metric == b.metric && a.values == b.values && a.has_id == b.has_id &&
            (!a.has_id || a.id == b.id) && (!problem_of(a).has_capacity || a.capacity == b.capacity) &&
+           (!is_graph(a.problem) || a.matrix->above == b.matrix->above) &&
            (a.names == nullptr) == (b.names == nullptr) && (!a.names || *a.names == *b.names) &&
            a.forced == b.forced && a.forbidden == b.forbidden && a.start == b.start && a.end == b.end;
   };
@@ -302,7 +305,8 @@ void read_packed_input(std::string_view bytes) {
 
 // ------------------------------------------------------------------ answers and rows
 
-// Instances of four items that answers are read for: a tour and a packing, the tour alone, routes alone.
+// Instances of four items that answers are read for: a tour and a packing, the tour alone, routes alone, a
+// graph alone.
 const InstanceBatch& tour_and_packing() {
   static const InstanceBatch instances = [] {
     Instance square, sack;
@@ -331,6 +335,12 @@ const InstanceBatch& routes_alone() {
   return instances;
 }
 
+const InstanceBatch& graph_alone() {
+  static const InstanceBatch instances = {
+      parse_instances(R"({"n":4,"edges":[[0,1],[1,2],[2,3]]})", kName).instances[0]};
+  return instances;
+}
+
 template <OutputFormat kFormat>
 void read_answers_to(const InstanceBatch& instances, std::string_view bytes) {
   const AnswerFormat& format = format_of_kind(answer_formats(), kFormat);
@@ -353,7 +363,7 @@ void read_answers(std::string_view bytes) {
   } else if constexpr (kFormat == OutputFormat::kRoutes) {
     read(routes_alone())();
   } else {
-    any_of(read(tour_and_packing()), read(routes_alone()));
+    any_of(read(tour_and_packing()), read(routes_alone()), read(graph_alone()));
   }
 }
 
@@ -361,7 +371,7 @@ void read_npz_answer_arrays(std::string_view bytes) {
   const auto read = [&](const std::string& orders) {
     return [&bytes, orders] { read_answers<OutputFormat::kNpz>(archive_of(bytes, {orders, "costs"})); };
   };
-  any_of(read("tours"), read("selections"), read("routes"));
+  any_of(read("tours"), read("selections"), read("routes"), read("colours"));
 }
 
 void read_reference_file(std::string_view bytes) {
@@ -373,7 +383,7 @@ void read_reference_file(std::string_view bytes) {
       for (const double cost : costs) promise(std::isfinite(cost) && cost >= 0.0, "a cost is 0 or more");
     };
   };
-  any_of(read(tour_and_packing()), read(tour_alone()), read(routes_alone()));
+  any_of(read(tour_and_packing()), read(tour_alone()), read(routes_alone()), read(graph_alone()));
 }
 
 // ------------------------------------------------------------------ models and checkpoints
@@ -510,13 +520,13 @@ void read_modes(std::string_view bytes) {
 
 const std::vector<FuzzTarget>& fuzz_targets() {
   constexpr size_t kModelMemory = size_t{64} << 20;  // its tensors, beside the header that is the input
-  constexpr size_t kGzipMemory = size_t{64} << 20;   // of what a few bytes unpack to
+  constexpr size_t kLargeMemory = size_t{64} << 20;  // of what a few bytes unpack to, or of a graph
   set_input_limit(kMaxInput);
   static const std::vector<FuzzTarget> targets = {
       {"tsplib", accepts<InputError, read_format<InputFormat::kTsplib>>},
       {"knapsack_text", accepts<InputError, read_knapsack_text>},
-      {"json", accepts<InputError, read_json_text>},
-      {"ndjson", accepts<InputError, read_format<InputFormat::kNdjson>>},
+      {"json", accepts<InputError, read_json_text>, kLargeMemory},
+      {"ndjson", accepts<InputError, read_format<InputFormat::kNdjson>>, kLargeMemory},
       {"npy", accepts<InputError, read_format<InputFormat::kNpy>>},
       {"npy_knapsack", accepts<InputError, read_npy_knapsack>},
       {"npz", accepts<InputError, read_format<InputFormat::kNpz>>},
@@ -525,10 +535,11 @@ const std::vector<FuzzTarget>& fuzz_targets() {
       {"csv_columns", accepts<InputError, read_csv_columns>},
       {"matrix", accepts<InputError, read_format<InputFormat::kMatrix>>},
       {"timed_text", accepts<InputError, read_format<InputFormat::kTimedText>>},
+      {"graph_text", accepts<InputError, read_format<InputFormat::kGraphText>>, kLargeMemory},
       {"lines", accepts<InputError, read_format<InputFormat::kTourLines>>},
-      {"input", accepts<InputError, read_input>},
-      {"gzip", accepts<InputError, read_gzip>, kGzipMemory},
-      {"gzip_packed", accepts<InputError, read_packed_input>},
+      {"input", accepts<InputError, read_input>, kLargeMemory},
+      {"gzip", accepts<InputError, read_gzip>, kLargeMemory},
+      {"gzip_packed", accepts<InputError, read_packed_input>, kLargeMemory},
       {"tour", accepts<InputError, read_answers<OutputFormat::kTour>>},
       {"sol", accepts<InputError, read_answers<OutputFormat::kRoutes>>},
       {"json_answers", accepts<InputError, read_answers<OutputFormat::kJson>>},

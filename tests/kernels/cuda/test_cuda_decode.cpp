@@ -464,6 +464,15 @@ TEST_CASE("decode_general: tours with time windows of every length, with masks a
   }
 }
 
+TEST_CASE("decode_general: colourings of graphs of every size") {
+  for (const int n : {1, 2, 3, 16, 17, 33}) {
+    Case c = small_case(ProblemKind::kColouring, n);
+    expect_cpu_rollouts(c);
+    c.decode = Decode::kGreedy;
+    expect_cpu_rollouts(c);
+  }
+}
+
 TEST_CASE("decode_general: glimpses, centring, wide references") {
   for (const int glimpses : {0, 1, 2}) {
     for (const float scale : {4.0f, 200.0f}) {
