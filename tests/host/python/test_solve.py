@@ -135,6 +135,39 @@ class SameAsTheProgram(FolderTest):
         instances.write(path)
         np.testing.assert_array_equal(pointsman.solve(pointsman.read(path), mode="exact").costs, exact.costs)
 
+    def test_colourings(self):
+        graphs = pointsman.generate("colouring", 12, 6)
+        exact = pointsman.solve(graphs, mode="exact")
+        self.assertEqual(exact.colours.shape, (6, 12))
+        np.testing.assert_array_equal(exact.colours.max(axis=1) + 1, exact.costs)
+        again = pickle.loads(pickle.dumps(exact))
+        np.testing.assert_array_equal(again.colours, exact.colours)
+        with self.assertRaisesRegex(AttributeError, "a colouring has colours"):
+            exact.tours
+        with self.assertRaisesRegex(AttributeError, "a colouring has matrices"):
+            graphs.points
+        joined = np.array(graphs.matrices)
+        for colours, matrix in zip(exact.colours, joined):
+            self.assertEqual(set(np.unique(matrix)), {0.0, 1.0})
+            self.assertFalse(matrix[colours[:, None] == colours].any())
+        one_way = np.triu(joined) > 0
+        np.testing.assert_array_equal(pointsman.solve(one_way, problem="colouring", mode="exact").costs, exact.costs)
+        with self.assertRaisesRegex(AttributeError, "only a colouring has colours"):
+            pointsman.solve(np.random.rand(5, 2)).colours
+
+    def test_dsatur_is_networkx(self):
+        try:
+            import networkx
+        except ImportError:
+            self.skipTest("no networkx")
+        for n in (1, 2, 9, 30, 60):
+            graphs = pointsman.generate("colouring", n, 20, seed=n)
+            for ours, matrix in zip(pointsman.solve(graphs, kicks=0).colours, graphs.matrices):
+                colours = networkx.greedy_color(networkx.from_numpy_array(np.asarray(matrix)), "DSATUR")
+                firsts = {}
+                theirs = [firsts.setdefault(colours[node], len(firsts)) for node in range(n)]
+                self.assertEqual(ours.tolist(), theirs)
+
     def test_a_model_by_name_and_by_path(self):
         path = self.folder / "set.npy"
         run("generate", "tsp", "-n", 20, "-b", 2, "-o", path)
