@@ -33,9 +33,11 @@ int64_t size_from_end(const NpyArray& array, size_t k) {
   return k < rank ? array.shape()[rank - 1 - k] : 0;
 }
 
-// Throws unless the array holds numbers, has `rank` axes or one fewer, and `fits`.
-void check_shape(const NpyArray& array, size_t rank, bool fits, const std::string& expected) {
-  if (!array.header().is_float() && !array.header().is_integer())
+// Throws unless the array holds numbers, or what may be booleans, has `rank` axes or one fewer, and `fits`.
+void check_shape(const NpyArray& array, size_t rank, bool fits, const std::string& expected,
+                 bool may_be_booleans = false) {
+  if (!array.header().is_float() && !array.header().is_integer() &&
+      !(may_be_booleans && array.header().kind == 'b'))
     array.fail_header("descr: expected floats or integers, found " + array.header().type_text());
   if (!fits || (array.shape().size() != rank && array.shape().size() + 1 != rank))
     fail_shape(array, expected);
@@ -229,10 +231,10 @@ InstanceBatch instances_of_points(const NpyArray& array, const ReadOptions& opti
 
 InstanceBatch instances_of_matrices(const NpyArray& array, std::optional<ProblemKind> problem,
                                     std::string& note) {
-  check_shape(array, 3, are_square(array), kMatrices);
-  const auto n = static_cast<size_t>(array.shape().back());
   Instance pattern;
   pattern.problem = problem.value_or(ProblemKind::kTsp);
+  check_shape(array, 3, are_square(array), kMatrices, is_graph(pattern.problem));
+  const auto n = static_cast<size_t>(array.shape().back());
   const Problem& known = problem_of(pattern);
   if (!are_in_matrix(known.fields)) array.fail(std::string("a matrix of distances is no ") + known.title);
   InstanceBatch instances = new_instances(array, n * n, array.header().count, pattern);

@@ -151,7 +151,7 @@ class SameAsTheProgram(FolderTest):
             self.assertEqual(set(np.unique(matrix)), {0.0, 1.0})
             self.assertFalse(matrix[colours[:, None] == colours].any())
         one_way = np.triu(joined) > 0
-        np.testing.assert_array_equal(pointsman.solve(one_way, problem="colouring", mode="exact").costs, exact.costs)
+        np.testing.assert_array_equal(pointsman.solve(matrix=one_way, problem="colouring", mode="exact").costs, exact.costs)
         with self.assertRaisesRegex(AttributeError, "only a colouring has colours"):
             pointsman.solve(np.random.rand(5, 2)).colours
 
