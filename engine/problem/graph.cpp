@@ -70,16 +70,17 @@ std::vector<int32_t> first_fit_colours(const Graph& graph, const std::vector<int
 }
 
 std::vector<int32_t> greedy_clique(const Graph& graph) {
-  constexpr size_t kStarts = 100;
+  constexpr size_t kStarts = 100, kTests = 100'000'000;
+  size_t tests = 0;
   std::vector<int32_t> nodes(static_cast<size_t>(graph.n()));
   std::iota(nodes.begin(), nodes.end(), 0);
   std::stable_sort(nodes.begin(), nodes.end(),
                    [&](int32_t a, int32_t b) { return graph.degree(a) > graph.degree(b); });
   std::vector<int32_t> best;
-  for (size_t start = 0; start < std::min(nodes.size(), kStarts); ++start) {
+  for (size_t start = 0; start < std::min(nodes.size(), kStarts) && tests < kTests; ++start) {
     std::vector<int32_t> clique = {nodes[start]};
     for (const int32_t node : nodes) {
-      const auto is_joined = [&](int32_t other) { return graph.neighbours(node).has(other); };
+      const auto is_joined = [&](int32_t other) { return ++tests, graph.neighbours(node).has(other); };
       if (std::all_of(clique.begin(), clique.end(), is_joined)) clique.push_back(node);
     }
     if (clique.size() > best.size()) best = std::move(clique);

@@ -15,6 +15,7 @@ namespace pointsman {
 
 // Whose matrix takes 0.4 GB.
 inline constexpr int kMostGraphNodes = 10000;
+inline constexpr int kMostExactNodes = 1000;  // of the exact search
 
 // A set of numbers from 0.
 class BitSet {
@@ -83,7 +84,8 @@ std::vector<int32_t> dsatur_colours(const Graph& graph);
 // A node at a time, in this order, the first colour that no neighbour has.
 std::vector<int32_t> first_fit_colours(const Graph& graph, const std::vector<int32_t>& order);
 
-// A clique, by greed from each of the nodes with the highest degrees: no colouring has fewer colours.
+// A clique, by greed from each of the nodes with the highest degrees, a hundred or as many as take some 0.1
+// s: no colouring has fewer colours.
 std::vector<int32_t> greedy_clique(const Graph& graph);
 
 template <typename Colour>

@@ -16,9 +16,9 @@ namespace pointsman {
 
 // What the numbers of an item are.
 // kDistances: an instance is a matrix, and items have no numbers of their own.
+// kEdges: likewise, of a graph, whose matrix has 1 where nodes are joined.
 // kOwn: a user's own, of which nothing else is known.
 // kCoordinatesAndWindows: x, y, when the place opens and closes, and how long a visit takes.
-// kEdges: likewise, of a graph, whose matrix has 1 where nodes are joined.
 enum class ItemFields {
   kCoordinates,
   kWeightAndValue,

@@ -167,13 +167,14 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
     throw std::invalid_argument("random_search: cannot draw " + std::to_string(samples) + " samples");
   }
   const Problem& problem = problem_of(instance);
-  const RuleNumbers numbers = rule_numbers(instance);
   const std::optional<Graph> graph = problem.has_labels ? std::make_optional<Graph>(instance) : std::nullopt;
+  const RuleNumbers numbers = graph ? RuleNumbers{} : rule_numbers(instance);
   Order best;
   double best_objective = 0.0, best_violation = 0.0;
   Status status = Status::kDone;
   for (int64_t sample = 0; sample < samples; ++sample) {
-    if (sample > 0 && (sample % kSamplesPerCheck == 0 || problem.has_first)) status = control.check();
+    if (sample > 0 && (sample % kSamplesPerCheck == 0 || problem.has_first || graph))
+      status = control.check();
     if (status != Status::kDone) break;
     Order order = input_order(seed, key, static_cast<uint32_t>(sample), instance.n());
     order = graph ? first_fit_colours(*graph, order)

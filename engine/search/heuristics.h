@@ -18,10 +18,10 @@ void require_problem(bool suits, const Instance& instance, const char* who);
 // The solution of this order. Throws std::logic_error where it is invalid.
 Solution checked_solution(const Instance& instance, std::vector<int32_t> order);
 
-// A solution in n log n time: TSP along a Hilbert curve, by number without coordinates; CVRP along the curve,
-// a route as far as a vehicle carries; TSPTW by closing times, up to kMostPairedItems (in n^3 time) as far as
-// the rules let; KnapSack: ratio_packing(); colouring: DSATUR, in n^2 time; a user's own problem: by number,
-// as declared.
+// A solution, mostly in n log n time: TSP along a Hilbert curve, by number without coordinates; CVRP along
+// the curve, a route as far as a vehicle carries; TSPTW by closing times, up to kMostPairedItems (in n^3
+// time) as far as the rules let; KnapSack: ratio_packing(); colouring: DSATUR, in n^2 time; a user's own
+// problem: by number, as declared.
 Solution quick_answer(const Instance& instance, Status status = Status::kDone);
 
 // KnapSack: takes the items by falling ratio of value to weight, passing over what does not fit.

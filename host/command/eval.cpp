@@ -38,10 +38,11 @@ constexpr const char* kEvalExamples = R"(Examples:
   pointsman eval knap.npz --ref opt.npy --modes greedy,ratio,exact
 A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (the copies of the square),
 +shuffle, +improve and, where samples are drawn, +tNUMBER (temperature). Or it needs no network: local (TSP:
-greedy edges, Lin-Kernighan moves, +NUMBER kicks; CVRP: savings, TSPTW: closing times, +NUMBER kicks), 2opt
-(TSP: 2-opt and Or-opt moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio (KnapSack: greedy
-by value/weight), exact (KnapSack: branch and bound; TSPTW: dynamic programming) and savings (CVRP: Clarke and Wright). The default is greedy, greedy+x8 and
-sample+x8; greedy and sample for KnapSack; random and local for ATSP.)";
+greedy edges, Lin-Kernighan moves, +NUMBER kicks; CVRP: savings, TSPTW: closing times, colouring: DSATUR, +NUMBER kicks),
+2opt (TSP: 2-opt and Or-opt moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio (KnapSack:
+greedy by value/weight), exact (KnapSack, colouring: branch and bound; TSPTW: dynamic programming), savings (CVRP:
+Clarke and Wright) and dsatur (colouring: Brelaz). The default is greedy, greedy+x8 and sample+x8; greedy and sample
+for KnapSack and colouring; random and local for ATSP.)";
 
 struct EvalFlags {
   Words files;

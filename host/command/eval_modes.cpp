@@ -29,12 +29,12 @@ double temperature_in(const std::string& word) {
 
 // The problems in which a mode means something, for a message: "TSP".
 std::string problems_of(const ModeInfo& mode) {
-  std::string titles;
+  std::vector<std::string> titles;
   for_each_problem([&](ProblemKind kind) {
     const Problem& problem = problem_of(kind);
-    if (problem.*mode.needs) titles += (titles.empty() ? "" : " and ") + std::string(problem.title);
+    if (problem.*mode.needs) titles.emplace_back(problem.title);
   });
-  return titles;
+  return joined(titles, ", ", {}, " and ");
 }
 
 void parse_rival(std::istringstream& words, const ModeInfo& info, ProblemKind problem, EvalMode& mode) {

@@ -24,9 +24,14 @@ class GraphText {
     instance_.matrix = std::make_shared<const DistanceMatrix>(std::move(graph_));
     instance_.first_id = 1;
     InstanceFile out = lines_.finish({std::move(instance_)});
-    if (edges_ < told_) {
+    if (loops_ > 0) {
+      out.warnings.push_back(
+          lines_.warning(std::to_string(loops_) + " edges join a node with itself and are left out"));
+    }
+    if (edges_ != told_ && 2 * edges_ != told_) {  // some files count each edge twice
       out.warnings.push_back(lines_.warning("expected " + std::to_string(told_) + " edges, found " +
-                                            std::to_string(edges_) + "; was the file cut short?"));
+                                            std::to_string(edges_) +
+                                            (edges_ < told_ ? "; was the file cut short?" : "")));
     }
     return out;
   }
@@ -35,31 +40,39 @@ class GraphText {
   void read_line(std::string_view line) {
     std::string_view rest = line;
     const std::string_view kind = take_word(rest);
-    if (kind == "c" || (kind == "n" && graph_.n > 0)) return;  // a comment; a node's weight
+    if (kind.starts_with('c')) return;  // a comment
+    if ((kind == "n" || kind == "d" || kind == "v" || kind == "x") && graph_.n > 0)
+      return;  // weights, places
     if (kind == "p" && graph_.n == 0) {
       take_word(rest);  // edge or col
-      const int64_t nodes = number(rest, line), edges = number(rest, line);
+      const char* const kExpected = "\"p edge NODES EDGES\"";
+      const int64_t nodes = number(rest, line, kExpected), edges = number(rest, line, kExpected);
       if (nodes < 1 || nodes > kMostGraphNodes || edges < 0)
         fail_expected("from 1 to " + std::to_string(kMostGraphNodes) + " nodes and a number of edges", line);
       uint64_t bytes = 0;
       graph_ = claimed_graph(static_cast<int>(nodes), bytes, file_);
       told_ = edges;
     } else if (kind == "e" && graph_.n > 0) {
-      const int64_t a = number(rest, line), b = number(rest, line);
-      if (a < 1 || b < 1 || a > graph_.n || b > graph_.n || a == b)
+      const int64_t a = number(rest, line, "two integers"), b = number(rest, line, "two integers");
+      if (a < 1 || b < 1 || a > graph_.n || b > graph_.n)
         fail_expected("two nodes from 1 to " + std::to_string(graph_.n), line);
-      graph_.above[graph_.place(static_cast<int>(std::min(a, b)) - 1, static_cast<int>(std::max(a, b)) - 1)] =
-          1.0;
       ++edges_;
+      if (a == b) {
+        ++loops_;
+      } else {
+        graph_
+            .above[graph_.place(static_cast<int>(std::min(a, b)) - 1, static_cast<int>(std::max(a, b)) - 1)] =
+            1.0;
+      }
     } else {
       fail_expected(graph_.n == 0 ? "\"p edge NODES EDGES\"" : "\"e A B\"", line);
     }
     if (!trim(rest).empty()) fail_expected("no more on this line", line);
   }
 
-  int64_t number(std::string_view& rest, std::string_view line) {
+  int64_t number(std::string_view& rest, std::string_view line, const char* expected) {
     int64_t value = 0;
-    if (!parse_integer(take_word(rest), value)) fail_expected("two integers", line);
+    if (!parse_integer(take_word(rest), value)) fail_expected(expected, line);
     return value;
   }
   [[noreturn]] void fail_expected(const std::string& expected, std::string_view line) {
@@ -70,7 +83,7 @@ class GraphText {
   TextReader lines_;
   Instance instance_;
   DistanceMatrix graph_;
-  int64_t told_ = 0, edges_ = 0;
+  int64_t told_ = 0, edges_ = 0, loops_ = 0;
 };
 
 }  // namespace
@@ -82,7 +95,8 @@ DistanceMatrix claimed_graph(int n, uint64_t& bytes, const std::string& file) {
 }
 
 bool begins_graph_text(std::string_view line) {
-  return line == "c" || line.starts_with("c ") || line.starts_with("p edge ") || line.starts_with("p col ");
+  const std::string_view first = take_word(line), second = take_word(line);
+  return first == "c" || (first == "p" && (second == "edge" || second == "edges" || second == "col"));
 }
 
 InstanceFile parse_graph_text(InputFile& file, const ReadOptions& options) {

@@ -213,7 +213,6 @@ void read_graph(const JsonValue& object, Instance& instance, JsonReading& readin
     const std::vector<JsonValue> ends = edge.elements();
     if (ends.size() != 2) edge.fail_expected("a pair of nodes");
     pairs.push_back({ends[0].index(), ends[1].index()});
-    if (pairs.back()[0] == pairs.back()[1]) edge.fail_expected("two nodes");
     for (const int32_t end : pairs.back()) {
       if (end >= kMostGraphNodes) edge.fail_expected("nodes below " + std::to_string(kMostGraphNodes));
       n = std::max(n, end + 1);
@@ -227,7 +226,13 @@ void read_graph(const JsonValue& object, Instance& instance, JsonReading& readin
   }
   if (n == 0) given.fail("expected an edge, or \"n\"; found neither");
   DistanceMatrix graph = claimed_graph(n, reading.graph_bytes, reading.file);
-  for (const auto& [a, b] : pairs) graph.above[graph.place(std::min(a, b), std::max(a, b))] = 1.0;
+  for (const auto& [a, b] : pairs) {
+    if (a == b) {
+      reading.warning = "edges that join a node with itself are left out";
+    } else {
+      graph.above[graph.place(std::min(a, b), std::max(a, b))] = 1.0;
+    }
+  }
   instance.metric = Metric::kExplicit;
   instance.matrix = std::make_shared<const DistanceMatrix>(std::move(graph));
 }

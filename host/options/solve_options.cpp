@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "engine/problem/graph.h"
 #include "engine/problem/problem.h"
 #include "engine/problem/timed_places.h"
 #include "host/options/call_options.h"
@@ -162,6 +163,13 @@ OptionSet& SolveCalls::begin() {
   return options_;
 }
 
+std::string too_many_pairs(const Instance& instance) {
+  const Problem& problem = problem_of(instance);
+  if (!reads_pairs(problem) || instance.n() <= kMostPairedItems) return {};
+  return "networks read at most " + std::to_string(kMostPairedItems) + " " + problem.items + " of " +
+         problem.title + ", found " + std::to_string(instance.n());
+}
+
 std::string wrong_options(const SolveOptions& options, const Instance& instance) {
   const std::string name = instance.id.empty() ? "" : instance.id + ": ";
   const Problem& problem = problem_of(instance);
@@ -178,14 +186,15 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
     return name + "--mode " + mode.name + ": expected at most " + std::to_string(kMostTourCities) +
            " cities, found " + std::to_string(instance.n()) + "; use local";
   }
-  if (reads_pairs(problem) && needs_network(options) && instance.n() > kMostPairedItems) {
-    return name + "--mode " + mode.name + ": networks read at most " + std::to_string(kMostPairedItems) +
-           " " + problem.items + " of " + problem.title + ", found " + std::to_string(instance.n()) +
-           "; use local";
-  }
+  if (const std::string wrong = too_many_pairs(instance); needs_network(options) && !wrong.empty())
+    return name + "--mode " + mode.name + ": " + wrong + "; use local";
   if (options.mode == Mode::kExact && problem.has_first && instance.n() > kMostExactPlaces) {
     return name + "--mode exact: expected at most " + std::to_string(kMostExactPlaces) + " places, found " +
            std::to_string(instance.n());
+  }
+  if (options.mode == Mode::kExact && problem.has_labels && instance.n() > kMostExactNodes) {
+    return name + "--mode exact: expected at most " + std::to_string(kMostExactNodes) + " nodes, found " +
+           std::to_string(instance.n()) + "; use local";
   }
   if (!problem.has_symmetries && options.augment == 8) {
     return name + "--augment 8: turns the square, and " + problem.title + " has none; use --shuffle";

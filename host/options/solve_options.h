@@ -47,6 +47,10 @@ class SolveCalls {
 // Why these options cannot solve this instance; empty: they can.
 std::string wrong_options(const SolveOptions& options, const Instance& instance);
 
+// What is wrong where a network cannot read so many items, as its rules read numbers of each pair; empty:
+// nothing.
+std::string too_many_pairs(const Instance& instance);
+
 // Throws UsageError where they cannot solve one of these.
 void check_instances(const SolveOptions& options, const InstancePointers& instances);
 

@@ -85,7 +85,8 @@ class ColourBranches {
       return;
     }
     const int node = next_node();
-    for (int colour = 0; colour < std::min(used + 1, most_ - 1) && !is_done(); ++colour) {
+    // A better colouring that was found below here leaves nothing to find where as many colours are in use.
+    for (int colour = 0; used < most_ && colour < std::min(used + 1, most_ - 1) && !is_done(); ++colour) {
       if (count(node, colour) > 0) continue;
       paint(node, colour);
       branch(left - 1, std::max(used, colour + 1));

@@ -8,9 +8,10 @@
 namespace pointsman {
 
 // A colouring with the fewest colours, by branch and bound in the order of DSATUR (Brelaz 1979) behind a
-// clique; never worse than quick_answer(). Exponential at worst; milliseconds for random graphs of 40 nodes.
+// clique; never worse than quick_answer(). Exponential at worst; milliseconds for random graphs of 50 nodes.
 // Where `control` ends it early it is the best so far, its start is kBranchAndBound, and its status says so.
-// Throws std::invalid_argument for another problem.
+// It takes a stack frame a node, so
+// solve allows kMostExactNodes. Throws std::invalid_argument for another problem.
 Solution exact_colouring(const Instance& instance, const SearchControl& control);
 
 }  // namespace pointsman

@@ -139,9 +139,9 @@ typedef struct pointsman_read_options {
 typedef struct pointsman_instance {
   size_t size;
   const char* id;       // "" when it has none
-  const char* problem;  // "tsp", "knapsack", "cvrp", "tsptw" ..
+  const char* problem;  // "tsp", "knapsack", "cvrp", "tsptw", "colouring" ..
   const char* metric;   // TSP: "EUCLIDEAN" (not rounded) or TSPLIB's name: "EUC_2D", .., "EXPLICIT"; else ""
-  const double* items;  // as pointsman_add_items() takes them; NULL for a matrix of distances
+  const double* items;  // as pointsman_add_items() takes them; NULL for a matrix of distances or a graph
   size_t n;
   double capacity;  // KnapSack, CVRP; else 0
 } pointsman_instance;
@@ -153,13 +153,13 @@ typedef struct pointsman_answer {
   // or infeasible.
   const int32_t* order;
   size_t length;
-  double cost;          // TSP: the length under the instance's metric; KnapSack: the packed value
+  double cost;          // the length under the instance's metric; KnapSack: the packed value; colours
   double unrounded;     // TSP: the Euclidean length, which no metric rounds; of a matrix the cost
   double weight;        // KnapSack: packed
   double log_prob;      // of the network for the order that it drew; NaN: none did
   double network_cost;  // what the network reached before any improvement; NaN: none did
-  // "greedy_edges", "nearest_neighbour", "network", "exact", "branch_and_bound", "savings"; "" where the mode
-  // tells none
+  // "greedy_edges", "nearest_neighbour", "network", "exact", "branch_and_bound", "savings", "closing_times",
+  // "dsatur"; "" where the mode tells none
   const char* start;
   int64_t kicks;     // that the local search made
   int32_t status;    // POINTSMAN_DONE ..; when unsolved or infeasible the numbers above are NaN

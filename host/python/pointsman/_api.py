@@ -387,7 +387,8 @@ class Solver:
 
         An instance without any answer yet is unsolved. first_row: where these are a part of a larger batch, the place
         of the first; the answers are then those of the whole batch. problem: what arrays are, "tsp", "path",
-        "atsp" or "tsptw", whose points are (B, n, 5), x, y, opens, closes, visit; start, end: a path's first and last city;
+        "atsp", "colouring", whose graphs are matrix=, not 0 where nodes are joined, or "tsptw", whose points are (B, n, 5),
+        x, y, opens, closes, visit; start, end: a path's first and last city;
         metric: how points are measured, as --metric. init: "random", active search from fresh parameters; or a
         solution to each instance, than which none of the answers is worse: as score() takes them, or a Result."""
         instances = _instances(points, matrix, weights, values, capacity, problem=problem, start=start, end=end,

@@ -217,6 +217,16 @@ TEST_CASE("the exact search finds the known numbers of colours") {
   CHECK(local_search(queens(7), {.kicks = 100000}, {}).objective == 7.0);
 }
 
+TEST_CASE("the exact search passes over what cannot become better: nodes that nothing joins") {
+  const Instance board = queens(6);
+  Instance instance = graph_of(96, edges_of(*board.matrix));
+  SearchControl control;
+  control.deadline = Clock::now() + std::chrono::seconds(20);
+  const Solution found = exact_colouring(instance, control);
+  CHECK(found.objective == 7.0);
+  CHECK(found.start == Start::kExact);
+}
+
 TEST_CASE("of all ways to part the nodes of small graphs the searches find the best") {
   check_against_all_parts(1000, 1);
 }

@@ -246,7 +246,7 @@ TEST_CASE("a mode of eval that means nothing ends with 2") {
   }
   const json wrong = sandbox.run("eval " + kMap + " --modes greedy,exact").parsed();
   CHECK(wrong.at("error") ==
-        "--modes: exact is for KnapSack and TSPTW and colouring");  // before any mode has run
+        "--modes: exact is for KnapSack, TSPTW and colouring");  // before any mode has run
   const json row = sandbox.run("eval " + kKnapsack + " --modes exact --ref 18.311").parsed().at("rows")[0];
   CHECK(row.at("optimal") == 1.0);
 }
