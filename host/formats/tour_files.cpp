@@ -233,7 +233,9 @@ SolutionBatch parse_tour(InputFile& file, const InstanceBatch& instances) {
   line = trim(line);
   const Problem& problem = problem_of(instances[0]);
   if (!holds_tours(problem))
-    throw InputError(file.name(), 0, std::string("expected a TSP to this tour, found a ") + problem.title);
+    throw InputError(file.name(), 0,
+                     std::string("expected a TSP to this tour, found a ") + problem.title +
+                         "; use JSON, NDJSON, .npy or .npz");
   const bool has_tsplib_key = line.find(':') != std::string_view::npos || begins_tsplib(line) ||
                               upper_case(line).starts_with("TOUR_SECTION");
   SolutionBatch tours = line.find(kOutputWord) != std::string_view::npos

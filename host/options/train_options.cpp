@@ -68,6 +68,11 @@ void add_training_files(OptionSet& options, TrainRequest& request) {
                    "(cross entropy)");
   options.add_model("--init", request.init,
                     "Start from this model (path or name) instead of fresh parameters");
+  options
+      .add("--sharpen", request.sharpen,
+           "With --init: all its logits times this, the prior's too; above 1 a colder policy with the same "
+           "greedy answers")
+      .range(0.01, 100.0);
   options.add_file(
       "--resume", request.resume,
       "Continue from this checkpoint, bit for bit as if never stopped; give the same flags again");

@@ -18,6 +18,7 @@ struct TrainRequest {
 
   std::string problem, init, resume, checkpoint, log;
   std::string instances, solutions;     // supervised learning; empty: policy gradient
+  double sharpen = 1.0;                 // what the logits of `init` are multiplied with
   std::optional<double> learning_rate;  // kept in double for the model file's metadata
   TrainOptions options;
   // Not declared by add_train_options().

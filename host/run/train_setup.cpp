@@ -43,6 +43,7 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   if (config.encoder == Encoder::kLstm && options.is_given("--layers"))
     throw UsageError("--layers: the LSTM encoder has none; leave it out");
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
+  if (request.init.empty() && request.sharpen != 1.0) throw UsageError("--sharpen: goes with --init");
   if (request.init.empty()) return initial_parameters(config, config.seed);
   const Model model = load_model(find_model(request.init), run_log());
   if (!can_start(config.problem, model.config)) {
@@ -67,6 +68,9 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
               parameters.begin());
   rescale_prior(config, model.config.n, parameters);
+  config.clip *= request.sharpen;
+  const ParameterLayout layout(config);
+  for (int k = 0; k < layout.priors; ++k) parameters[layout.prior + k] *= static_cast<float>(request.sharpen);
   return parameters;
 }
 

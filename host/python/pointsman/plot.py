@@ -244,8 +244,8 @@ def tour(instances: Path | Instances | Result, *answers: Path | Result, labels: 
     chosen = range(len(instances)) if index is None else [index]
     if len(chosen) * len(answers) > _MOST_MAPS:
         raise make(2, f"plot tour: {len(chosen) * len(answers)} maps are more than {_MOST_MAPS}; choose an instance by index")
-    if instances.problem == "knapsack":
-        raise make(2, f"plot tour: {source}: a knapsack has no map")
+    if instances.problem in ("knapsack", "colouring"):
+        raise make(2, f"plot tour: {source}: a {instances.problem} has no map")
     maps = []
     for name, answer in zip(names, answers):
         result = answer if isinstance(answer, Result) else read_answers(answer, instances)

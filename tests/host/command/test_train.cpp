@@ -139,6 +139,30 @@ TEST_CASE("train goes on from a model, with another clip where told") {
   CHECK(sandbox.run(train + "--init first.safetensors --glimpses 2 -o x.safetensors").code == 2);
 }
 
+TEST_CASE("a sharpened model is the model at a lower temperature") {
+  const Sandbox sandbox;
+  const std::string train = "train tsp -n 8 --steps 1 -b 2 -f -q ";
+  REQUIRE(sandbox.run(train + "-o first.safetensors").code == 0);
+  REQUIRE(
+      sandbox.run(train + "--init first.safetensors --sharpen 4 --learning-rate 1e-9 -o sharp.safetensors")
+          .code == 0);
+  CHECK(sandbox.run("info sharp.safetensors").parsed().at("model").at("clip") == 40.0);
+  REQUIRE(sandbox.run("generate tsp -n 8 -b 5 -o set.npy").code == 0);
+  REQUIRE(sandbox.run("solve set.npy -m ./first.safetensors --mode greedy -o tours.npy").code == 0);
+  const auto scores = [&](const std::string& flags) {
+    return sandbox.run("score set.npy --solutions tours.npy " + flags).parsed().at("solutions");
+  };
+  const json sharp = scores("-m ./sharp.safetensors"),
+             cold = scores("-m ./first.safetensors --temperature 0.25");
+  const json warm = scores("-m ./first.safetensors");
+  for (size_t i = 0; i < 5; ++i) {
+    // Adam's one step moves a weight by 1e-9; log p of a step is then off by some 1e-6.
+    CHECK(sharp[i].at("log_prob").get<double>() == Approx(cold[i].at("log_prob").get<double>()).margin(1e-4));
+    CHECK(sharp[i].at("log_prob").get<double>() > warm[i].at("log_prob").get<double>());
+  }
+  CHECK(sandbox.run(train + "--sharpen 2 -o x.safetensors").code == 2);
+}
+
 TEST_CASE("train starts from a model of another problem whose network reads the same numbers") {
   const Sandbox sandbox;
   REQUIRE(sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o tour.safetensors").code == 0);

@@ -11,6 +11,7 @@
 #include "host/formats/read_files.h"
 #include "host/formats/write_solutions.h"
 #include "tests/catch.h"
+#include "tests/host/formats/refusals.h"
 
 using namespace pointsman;
 
@@ -23,24 +24,6 @@ const std::vector<std::array<int32_t, 2>> kEdges = {{0, 1}, {0, 2}, {1, 2}, {2, 
 
 Instance read(const std::string& bytes, const std::string& name, const ReadOptions& options = {}) {
   return parse_instances(bytes, name, options).instances.at(0);
-}
-
-std::string error_of(const std::string& bytes, const std::string& name) {
-  try {
-    parse_instances(bytes, name);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-void says(std::string text, const std::string& name, const std::string& from, const std::string& to,
-          const std::string& expected) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  text.replace(at, from.size(), to);
-  INFO(error_of(text, name));
-  CHECK(error_of(text, name).find(expected) != std::string::npos);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "host/formats/read_files.h"
 #include "models/tools/atomic_file.h"
 #include "tests/catch.h"
+#include "tests/host/formats/refusals.h"
 
 using namespace pointsman;
 
@@ -26,15 +27,6 @@ std::string with(const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
-}
-
-std::string error_of(const std::string& bytes, const std::string& name) {
-  try {
-    parse_instances(bytes, name);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 Solution answer_of(const std::string& bytes, const std::string& name, const Instance& instance) {

@@ -10,6 +10,7 @@
 #include "host/formats/formats.h"
 #include "host/formats/read_files.h"
 #include "tests/catch.h"
+#include "tests/host/formats/refusals.h"
 
 using namespace pointsman;
 
@@ -30,25 +31,6 @@ const std::string kJson =
 
 Instance read(const std::string& bytes, const std::string& name) {
   return parse_instances(bytes, name).instances.at(0);
-}
-
-std::string error_of(const std::string& bytes, const std::string& name) {
-  try {
-    parse_instances(bytes, name);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// `text` with `from` replaced is refused like this.
-void says(std::string text, const std::string& name, const std::string& from, const std::string& to,
-          const std::string& expected) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  text.replace(at, from.size(), to);
-  INFO(error_of(text, name));
-  CHECK(error_of(text, name).find(expected) != std::string::npos);
 }
 
 }  // namespace
