@@ -26,7 +26,8 @@ constexpr Shipped kShipped[] = {
     {"tsp200", 0.1652, 0.0644, 16},   {"knap50", 0.00105, 0.00011},    {"knap100", 0.0005, 1.5e-5},
     {"knap200", 0.00034, 4.8e-5},     {"tsp20-lstm", 0.0186, 0.0024},  {"tsp50-lstm", 0.0553, 0.0242},
     {"tsp100-lstm", 0.0990, 0.0604},  {"knap50-lstm", 0.0023, 0.0002}, {"knap100-lstm", 0.0010, 1.5e-5},
-    {"knap200-lstm", 0.0008, 1.7e-5}, {"cvrp20", 0.0581, 0.0213},      {"cvrp50", 0.0826, 0.0431}};
+    {"knap200-lstm", 0.0008, 1.7e-5}, {"cvrp20", 0.0581, 0.0213},      {"cvrp50", 0.0826, 0.0431},
+    {"path50", 0.0375, 0.0124}};
 
 Model load(const std::string& name) {
   return read_model(std::filesystem::path(POINTSMAN_SOURCE_DIR) / "models/pretrained" /
