@@ -130,7 +130,7 @@ TEST_CASE("colourings are written and read back") {
 TEST_CASE("a matrix of a graph joins two nodes by any number but 0") {
   ReadOptions options;
   options.problem = ProblemKind::kColouring;
-  const Instance rows = read("0,1,0\n0,0,2.5\n0,0,0\n", "a.csv", options);
+  const Instance rows = read("0,0,0\n1,0,2.5\n0,0,0\n", "a.csv", options);
   CHECK(rows.problem == ProblemKind::kColouring);
   CHECK(edges_of(*rows.matrix) == std::vector<std::array<int32_t, 2>>{{0, 1}, {1, 2}});
 }
