@@ -75,12 +75,8 @@ double colour_count(const Instance&, const Order& colours) {
 
 // A rollout's choices are nodes and, behind each, who first got its colour.
 Order colours_of(int n, Order choices) {
-  Order colours(static_cast<size_t>(n), -1);
-  int32_t next = 0;
-  for (size_t i = 0; i + 1 < choices.size(); i += 2) {
-    const int32_t node = choices[i], first = choices[i + 1];
-    colours[node] = first == node ? next++ : colours[first];
-  }
+  Order colours(static_cast<size_t>(n), 0);
+  for (size_t i = 0; i + 1 < choices.size(); i += 2) colours[choices[i]] = choices[i + 1];
   renumber_colours(colours);
   return colours;
 }

@@ -21,6 +21,10 @@ DistanceMatrix empty_graph(int n) {
   return {n, std::vector<double>(size * (size - 1) / 2)};
 }
 
+void join(DistanceMatrix& graph, int a, int b) {
+  graph.above[graph.place(std::min(a, b), std::max(a, b))] = 1.0;
+}
+
 std::vector<std::array<int32_t, 2>> edges_of(const DistanceMatrix& graph) {
   std::vector<std::array<int32_t, 2>> edges;
   for (int a = 0; a < graph.n; ++a) {

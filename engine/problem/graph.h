@@ -13,9 +13,8 @@
 
 namespace pointsman {
 
-// Whose matrix takes 0.4 GB.
-inline constexpr int kMostGraphNodes = 10000;
-inline constexpr int kMostExactNodes = 1000;  // of the exact search
+inline constexpr int kMostGraphNodes = 10000;  // of a file; the matrix then takes 0.4 GB
+inline constexpr int kMostExactNodes = 1000;   // of the exact search
 
 // A set of numbers from 0.
 class BitSet {
@@ -24,7 +23,6 @@ class BitSet {
 
   bool has(int i) const { return (words_[i / 64] >> (i % 64) & 1) != 0; }
   void add(int i) { words_[i / 64] |= uint64_t{1} << (i % 64); }
-  void remove(int i) { words_[i / 64] &= ~(uint64_t{1} << (i % 64)); }
   int count() const {
     int sum = 0;
     for (const uint64_t word : words_) sum += std::popcount(word);
@@ -63,8 +61,11 @@ class Graph {
   std::vector<int> degrees_;
 };
 
-// The matrix of a graph of n nodes, without edges: 1 at place(a, b) joins a and b.
+// The matrix of a graph of n nodes, without edges.
 DistanceMatrix empty_graph(int n);
+
+// Adds the edge between two different nodes, in either order.
+void join(DistanceMatrix& graph, int a, int b);
 
 // The edges (a, b), a < b, ascending.
 std::vector<std::array<int32_t, 2>> edges_of(const DistanceMatrix& graph);
@@ -84,8 +85,8 @@ std::vector<int32_t> dsatur_colours(const Graph& graph);
 // A node at a time, in this order, the first colour that no neighbour has.
 std::vector<int32_t> first_fit_colours(const Graph& graph, const std::vector<int32_t>& order);
 
-// A clique, by greed from each of the nodes with the highest degrees, a hundred or as many as take some 0.1
-// s: no colouring has fewer colours.
+// A clique: the largest that greed finds from each of the up to 100 nodes of highest degree, or from fewer
+// once it has looked at 10^8 pairs. No colouring has fewer colours than a clique has nodes.
 std::vector<int32_t> greedy_clique(const Graph& graph);
 
 template <typename Colour>

@@ -60,9 +60,7 @@ class GraphText {
       if (a == b) {
         ++loops_;
       } else {
-        graph_
-            .above[graph_.place(static_cast<int>(std::min(a, b)) - 1, static_cast<int>(std::max(a, b)) - 1)] =
-            1.0;
+        join(graph_, static_cast<int>(a) - 1, static_cast<int>(b) - 1);
       }
     } else {
       fail_expected(graph_.n == 0 ? "\"p edge NODES EDGES\"" : "\"e A B\"", line);

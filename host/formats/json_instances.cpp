@@ -230,7 +230,7 @@ void read_graph(const JsonValue& object, Instance& instance, JsonReading& readin
     if (a == b) {
       reading.warning = "edges that join a node with itself are left out";
     } else {
-      graph.above[graph.place(std::min(a, b), std::max(a, b))] = 1.0;
+      join(graph, a, b);
     }
   }
   instance.metric = Metric::kExplicit;

@@ -28,7 +28,7 @@ using Edges = std::vector<std::array<int32_t, 2>>;
 
 Instance graph_of(int n, const Edges& edges) {
   DistanceMatrix matrix = empty_graph(n);
-  for (const auto& [a, b] : edges) matrix.above[matrix.place(std::min(a, b), std::max(a, b))] = 1.0;
+  for (const auto& [a, b] : edges) join(matrix, a, b);
   Instance instance;
   instance.problem = ProblemKind::kColouring;
   instance.metric = Metric::kExplicit;
