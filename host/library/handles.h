@@ -17,6 +17,7 @@
 #include "host/options/did_you_mean.h"
 #include "host/options/solve_options.h"
 #include "host/run/failure.h"
+#include "host/run/own_problem.h"
 #include "host/run/solve_run.h"
 
 struct pointsman_instances {
@@ -28,8 +29,19 @@ struct pointsman_answers {
   pointsman::SolveSummary summary;  // of the call that gave them
 };
 
+struct pointsman_problem {
+  pointsman::OwnDefinition definition;
+};
+
+struct pointsman_model {
+  pointsman::Model model;
+  pointsman_training training;
+};
+
 struct pointsman_solver {
   std::optional<pointsman::SolveRun> run;  // none: it could not be made
+  int64_t threads = 0;                     // as it was asked for
+  std::optional<pointsman::Engine> cpu;    // for problems of the caller's own, where the run has a GPU
   pointsman::RunLog log;
   std::map<std::string, std::string> settings;  // of pointsman_set_option()
   std::optional<pointsman::SolveCalls> calls;   // made by the first
@@ -45,6 +57,7 @@ struct pointsman_solver {
   void give_bytes(std::string made, const void** data, size_t* size);
   // Throws std::invalid_argument where there is none.
   pointsman::SolveRun& ready_run();
+  pointsman::Engine& cpu_engine();
   // The options of the next call, at their defaults.
   pointsman::OptionSet& begin_call() { return (calls ? *calls : calls.emplace()).begin(); }
 };
@@ -122,6 +135,12 @@ template <>
 inline constexpr size_t kFirstSize<pointsman_instance> = 56;
 template <>
 inline constexpr size_t kFirstSize<pointsman_answer> = 88;
+template <>
+inline constexpr size_t kFirstSize<pointsman_problem_options> = 80;
+template <>
+inline constexpr size_t kFirstSize<pointsman_train_options> = 48;
+template <>
+inline constexpr size_t kFirstSize<pointsman_training> = 64;
 
 template <typename Struct>
 bool is_known_size(size_t size) {

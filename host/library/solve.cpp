@@ -5,7 +5,7 @@
 #include <mutex>
 #include <utility>
 
-#include "host/library/handles.h"
+#include "host/library/calls.h"
 #include "host/run/solve_totals.h"
 
 namespace pointsman {
@@ -14,20 +14,10 @@ namespace {
 
 using Given = pointsman_solve_options;
 
-constexpr Given kDefaults = [] {
-  Given all = {};
-  all.seed = kDefaultSeed;
-  all.kicks = -1;
-  all.temperature = 1.0;
-  all.entropy = -1.0;
-  all.shuffle = all.improve = -1;
-  return all;
-}();
-
 void set_all(const Given& given, OptionSet& options) {
   const auto set = [&](const char* name, auto member) {
     const auto value = given.*member;
-    if (value == kDefaults.*member) return;
+    if (value == kSolveDefaults.*member) return;
     if constexpr (std::is_same_v<decltype(value), const int32_t>) {
       options.set(name, int64_t{value});
     } else {
@@ -66,8 +56,8 @@ void set_all(const Given& given, OptionSet& options) {
   }
 }
 
-// What pointsman_set_option() set, then what the caller's struct sets otherwise than by default. Throws
-// UsageError for numbers and combinations that mean nothing.
+}  // namespace
+
 SolveRequest solve_request(pointsman_solver& solver, const Given& given) {
   OptionSet& options = solver.begin_call();
   for (const auto& [name, value] : solver.settings) options.set(name, value);
@@ -78,7 +68,6 @@ SolveRequest solve_request(pointsman_solver& solver, const Given& given) {
   return solver.calls->finish();
 }
 
-// Of these only what scoring reads: the model and the temperature.
 SolveRequest score_request(pointsman_solver& solver, const Given& given) {
   OptionSet& options = solver.begin_call();
   for (const char* name : {"model", "temperature"}) {
@@ -86,41 +75,11 @@ SolveRequest score_request(pointsman_solver& solver, const Given& given) {
       options.set(name, found->second);
   }
   if (given.model != nullptr) options.set("model", given.model);
-  if (given.temperature != kDefaults.temperature) options.set("temperature", given.temperature);
+  if (given.temperature != kSolveDefaults.temperature) options.set("temperature", given.temperature);
   return solver.calls->request();
 }
 
-// What a running call has done, and whether its owner wants it to go on. The threads of a solver share it.
-struct CallWatch {
-  static constexpr std::chrono::milliseconds kBetween{8};
-
-  // Asks the owner, through one thread at a time, when it has not been asked for some milliseconds. Once
-  // true it stays so.
-  bool is_cancelled() {
-    if (cancelled || options.progress == nullptr) return cancelled;
-    const Clock::duration now = Clock::now() - start;
-    if (now < due.load()) return false;
-    const std::unique_lock lock(mutex, std::try_to_lock);
-    if (!lock || cancelled || now < due.load()) return cancelled;
-    const pointsman_progress progress = {.size = sizeof progress,
-                                         .instances = instances,
-                                         .answered = answered,
-                                         .seconds = std::chrono::duration<double>(now).count(),
-                                         .step = step};
-    if (options.progress(options.progress_user, &progress) != 0) cancelled = true;
-    due = Clock::now() - start + kBetween;
-    return cancelled;
-  }
-
-  const Given& options;
-  const size_t instances;
-  const Clock::time_point start = Clock::now();
-  std::atomic<Clock::duration> due{Clock::duration::zero()};  // since the start
-  std::atomic<bool> cancelled{false};
-  std::atomic<size_t> answered{0};
-  std::atomic<int64_t> step{0};
-  std::mutex mutex{};  // held while the owner is asked
-};
+namespace {
 
 int solve(pointsman_solver& solver, const InstanceBatch& instances, const Given& given,
           pointsman_answers& answers) {
@@ -168,7 +127,7 @@ using namespace pointsman;
 extern "C" {
 
 int pointsman_solve_options_init(pointsman_solve_options* options, size_t size) {
-  return give(kDefaults, options, size);
+  return give(kSolveDefaults, options, size);
 }
 
 int pointsman_set_option(pointsman_solver* solver, const char* name, const char* value) {
@@ -189,7 +148,7 @@ int pointsman_solve(pointsman_solver* solver, const pointsman_instances* instanc
     required(answers, "answers");
     auto found = std::make_unique<pointsman_answers>();
     const int status =
-        solve(*solver, required(instances, "instances")->batch, taken(options, kDefaults), *found);
+        solve(*solver, required(instances, "instances")->batch, taken(options, kSolveDefaults), *found);
     *answers = found.release();
     return status;
   });
@@ -200,7 +159,7 @@ int pointsman_score(pointsman_solver* solver, const pointsman_instances* instanc
                     double* log_probs) {
   return call_with(solver, [&] {
     return score(*solver, required(instances, "instances")->batch, required(answers, "answers")->solutions,
-                 taken(options, kDefaults), required(log_probs, "log_probs"));
+                 taken(options, kSolveDefaults), required(log_probs, "log_probs"));
   });
 }
 }

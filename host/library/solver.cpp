@@ -53,6 +53,18 @@ SolveRun& pointsman_solver::ready_run() {
   return *run;
 }
 
+Engine& pointsman_solver::cpu_engine() {
+  SolveRun& run_here = ready_run();
+  if (run_here.engine.device().name == "cpu") return run_here.engine;
+  if (!cpu) {
+    BackendOptions options;
+    options.device = "cpu";
+    options.threads = static_cast<int>(threads);
+    cpu.emplace(options);
+  }
+  return *cpu;
+}
+
 extern "C" {
 
 const char* pointsman_version() { return POINTSMAN_VERSION; }
@@ -70,6 +82,7 @@ int pointsman_solver_create(const pointsman_solver_options* options, pointsman_s
   return call_with(*solver, [&, made = *solver] {
     const pointsman_solver_options own = taken(options, pointsman_solver_options{});
     made->log = log_of(own);
+    made->threads = own.threads;
     SolveRun& run = made->run.emplace(backend_options(own), "", false, made->log);
     try {
       made->device = device_text(run.engine.device());

@@ -8,7 +8,6 @@
 #include "host/formats/text_scan.h"
 #include "host/run/load.h"
 #include "host/run/train_setup.h"
-#include "models/parameter_layout.h"
 #include "models/tools/json_text.h"
 
 namespace pointsman {
@@ -97,30 +96,6 @@ PreparedTraining prepared_training(const Keywords& keywords) {
   PreparedTraining& training = call.request;
   training.initial =
       prepare_training(training.request, call.options, training.device, training.request.options.seed);
-  return std::move(training);
-}
-
-PreparedTraining own_training(const Keywords& keywords, const OwnScaling& scaling, const Model* init) {
-  Call<PreparedTraining> call(keywords);
-  PreparedTraining& training = call.request;
-  check_outputs(training.request);
-  TrainOptions& train = training.request.options;
-  train.checkpoint = training.request.checkpoint;
-  train.log = training.request.log;
-  ModelConfig& model = train.model;
-  const int n = model.n;
-  if (init != nullptr) model = init->config;
-  model.n = n;
-  model.problem = ProblemKind::kOwn;
-  model.has_prior = model.has_critic = false;
-  model.seed = train.seed;
-  model.version = POINTSMAN_VERSION;
-  model.own = scaling;
-  const double rate = training.request.learning_rate.value_or(fresh_learning_rate(model.encoder));
-  train.learning_rate = static_cast<float>(rate);
-  if (init == nullptr) model.learning_rate = rate;
-  training.device.device = "cpu";
-  training.initial = init == nullptr ? initial_parameters(model, model.seed) : init->parameters;
   return std::move(training);
 }
 

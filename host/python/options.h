@@ -39,10 +39,6 @@ struct PreparedTraining {
 };
 PreparedTraining prepared_training(const Keywords& keywords);
 
-// A training of a user's own problem: its network reads numbers as `scaling` says and starts from `init`, or
-// fresh where that is null. The keywords are those of prepared_training() without the problem and its files.
-PreparedTraining own_training(const Keywords& keywords, const OwnScaling& scaling, const Model* init);
-
 // The names of a call's keywords ("solve", "device", "read", "generate", "train") and their types as a type
 // stub has them.
 std::vector<std::pair<std::string, std::string>> keywords_of(const std::string& call);

@@ -21,16 +21,12 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/problem/generate.h"
-#include "engine/search/local/order_search.h"
 #include "host/python/arrays.h"
 #include "host/python/call.h"
 #include "host/python/options.h"
 #include "host/python/solver.h"
-#include "host/run/log.h"
-#include "host/run/train_setup.h"
+#include "host/run/own_problem.h"
 #include "models/parameter_file.h"
-#include "models/parameter_layout.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -42,116 +38,95 @@ namespace {
 using Doubles = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
 using Orders = nb::ndarray<const int64_t, nb::c_contig, nb::device::cpu>;
 
-// What a problem is made of. The functions return arrays that pointsman.own has checked.
-struct Definition {
-  int width = 0;
-  OwnDeclarations declarations;
-  nb::object cost;    // (items (B, n, F), orders (B, n)) -> (B,) float64
-  nb::object draw;    // (seed, first, count, n) -> (count, n, F) float64; or None
-  nb::object before;  // (n) -> [(a, b), ..]; or None
-};
-
-// Where no network reads the items.
-OwnScaling plain_scaling(const Definition& definition) {
-  const auto width = static_cast<size_t>(definition.width);
-  return {std::vector<double>(width, 0.0), std::vector<double>(width, 1.0)};
+// Functions of Python, which return arrays that pointsman.own has checked, as the engine calls them:
+//   cost    (items (B, n, F), orders (B, n)) -> (B,) float64
+//   draw    (seed, first, count, n) -> (count, n, F) float64; or None
+//   before  (n) -> [(a, b), ..]; or None
+// What they throw is thrown on, but KeyboardInterrupt only ends the call.
+template <typename Found>
+Found asked(const std::function<Found()>& call) {
+  std::optional<nb::python_error> thrown;
+  bool is_interrupted = false;
+  Found found;
+  run_locked([&] {
+    try {
+      found = call();
+    } catch (nb::python_error& error) {
+      is_interrupted = error.matches(PyExc_KeyboardInterrupt);
+      if (!is_interrupted) thrown.emplace(std::move(error));
+    }
+  });
+  if (is_interrupted) throw CallStopped();
+  if (thrown) throw std::move(*thrown);
+  return found;
 }
 
-// The user's functions in one call of the engine. What one of them throws ends the call, as a stop does, and
-// is thrown again behind it.
-class Asked {
- public:
-  explicit Asked(const Definition& definition) : definition_(definition) {}
+std::vector<double> asked_numbers(const std::function<nb::object()>& call) {
+  return asked<std::vector<double>>([&] {
+    const auto array = nb::cast<Doubles>(call());
+    return std::vector<double>(array.data(), array.data() + array.size());
+  });
+}
 
-  std::shared_ptr<const OwnProblem> problem(OwnScaling scaling) {
-    OwnDeclarations declarations = definition_.declarations;
-    if (!definition_.before.is_none()) {
-      declarations.before = [this](int n) {
-        std::vector<std::array<int32_t, 2>> pairs;
-        ask([&] {
-          for (const auto& [a, b] : nb::cast<std::vector<std::pair<int32_t, int32_t>>>(definition_.before(n)))
-            pairs.push_back({a, b});
-        });
-        return pairs;
-      };
-    }
-    const auto cost = [this](std::vector<double> items, std::vector<int64_t> orders, int64_t count, int n) {
-      return numbers([&] {
-        const auto rows = static_cast<size_t>(count), each = static_cast<size_t>(n);
-        return definition_.cost(
-            numpy_array(std::move(items), {rows, each, static_cast<size_t>(definition_.width)}),
-            numpy_array(std::move(orders), {rows, each}));
-      });
-    };
-    const auto draw = [this](uint64_t seed, uint64_t first, int count, int n) {
-      return numbers([&] { return definition_.draw(seed, first, count, n); });
-    };
-    return std::make_shared<const OwnProblem>(
-        std::move(scaling), std::move(declarations), cost,
-        definition_.draw.is_none() ? OwnProblem::Draw() : OwnProblem::Draw(draw));
-  }
-
-  bool stopped() const { return stopped_; }
-
-  // Runs Python code with the lock; throws CallStopped where it threw.
-  void ask(const std::function<void()>& work) {
-    if (stopped_) throw CallStopped();
-    run_locked([&] {
-      try {
-        work();
-      } catch (nb::python_error& error) {
-        stopped_ = true;
-        if (!error.matches(PyExc_KeyboardInterrupt)) thrown_.emplace(std::move(error));
-      }
+OwnProblem::Cost cost_of(const nb::object& cost, int width) {
+  return [cost = cost.ptr(), width](std::vector<double> items, std::vector<int64_t> orders, int64_t count,
+                                    int n) {
+    return asked_numbers([&] {
+      const auto rows = static_cast<size_t>(count), each = static_cast<size_t>(n);
+      return nb::borrow(cost)(numpy_array(std::move(items), {rows, each, static_cast<size_t>(width)}),
+                              numpy_array(std::move(orders), {rows, each}));
     });
-    if (stopped_) throw CallStopped();
-  }
+  };
+}
 
-  // With the lock.
-  void rethrow() {
-    if (thrown_) throw *std::exchange(thrown_, std::nullopt);
-  }
+OwnProblem::Draw draw_of(const nb::object& draw) {
+  if (draw.is_none()) return {};
+  return [draw = draw.ptr()](uint64_t seed, uint64_t first, int count, int n) {
+    return asked_numbers([&] { return nb::borrow(draw)(seed, first, count, n); });
+  };
+}
 
- private:
-  std::vector<double> numbers(const std::function<nb::object()>& call) {
-    std::vector<double> found;
-    ask([&] {
-      const auto array = nb::cast<Doubles>(call());
-      found.assign(array.data(), array.data() + array.size());
+using Pairs = std::vector<std::array<int32_t, 2>>;
+
+std::function<Pairs(int)> before_of(const nb::object& before) {
+  if (before.is_none()) return {};
+  return [before = before.ptr()](int n) {
+    return asked<Pairs>([&] {
+      Pairs pairs;
+      for (const auto& [a, b] : nb::cast<std::vector<std::pair<int32_t, int32_t>>>(nb::borrow(before)(n)))
+        pairs.push_back({a, b});
+      return pairs;
     });
-    return found;
-  }
+  };
+}
 
-  const Definition& definition_;
-  std::atomic<bool> stopped_ = false;
-  std::optional<nb::python_error> thrown_;
+// The functions belong to `kept`, whose lock their references need.
+struct Definition : OwnDefinition {
+  std::vector<nb::object> kept;
 };
 
-// run_stoppable(work), then `rethrow` of what the user's functions threw, which is the reason of any other
-// end.
-void run_asking(const std::function<void(const std::function<bool()>& stopped)>& work,
-                const std::function<void()>& rethrow) {
+// work(call, stopped) as run_stoppable(), then what a function of the user's threw.
+template <typename Work>
+void run_asking(const OwnDefinition& definition, const Work& work) {
+  OwnCall call(definition);
   try {
-    run_stoppable(work);
+    run_stoppable([&](const std::function<bool()>& stopped) {
+      work(call, [&] { return call.stopped() || stopped(); });
+    });
   } catch (...) {
-    rethrow();
+    call.rethrow();
     throw;
   }
-  rethrow();
+  call.rethrow();
 }
 
 // Instances of (n, F) or (B, n, F) numbers each.
 InstanceBatch own_instances(const std::vector<Doubles>& arrays,
                             const std::shared_ptr<const OwnProblem>& problem) {
   InstanceBatch instances;
-  for (const Doubles& array : arrays) {
-    const size_t count = array.ndim() == 3 ? array.shape(0) : 1;
-    const size_t numbers = array.shape(array.ndim() - 2) * array.shape(array.ndim() - 1);
-    for (size_t i = 0; i < count; ++i) {
-      const double* const first = array.data() + i * numbers;
-      instances.push_back(own_instance(problem, {first, first + numbers}));
-    }
-  }
+  for (const Doubles& array : arrays)
+    add_own_instances(problem, {array.data(), array.size()}, static_cast<int>(array.shape(array.ndim() - 2)),
+                      instances);
   return instances;
 }
 
@@ -171,34 +146,33 @@ SolutionBatch own_solutions(const std::vector<Orders>& arrays) {
 }
 
 // A training by policy gradient. `kept` gets (summary, model) also where the training ends in an exception.
-void train_own(const Definition& definition, const OwnScaling& scaling, const Keywords& keywords,
-               const Model* init, const nb::object& callback, const nb::callable& kept) {
-  Asked asked(definition);
-  std::optional<TrainResult> result;
-  double seconds = 0.0;
+void train_own_by_options(const Definition& definition, const Doubles& sample, const Keywords& keywords,
+                          const Model* init, const nb::object& callback, const nb::callable& kept) {
+  OwnCall call(definition);
+  std::optional<OwnTrained> trained;
   const auto work = [&](const std::function<bool()>& interrupted, const auto& tell) {
-    PreparedTraining training = own_training(keywords, scaling, init);
-    TrainOptions& options = training.request.options;
-    const auto problem = options.own = asked.problem(scaling);
-    Engine engine(training.device);
-    SearchControl control = within_limits(Clock::now(), training.time_limit);
-    control.interrupted = [&] { return asked.stopped() || interrupted(); };
-    control.report.warn = log_warning;
-    result = train(engine.backend(), {options, training.initial, training.request.resume, control, tell});
-    seconds = problem->seconds();
+    OwnTraining training;
+    for (const auto& [name, value] : keywords)
+      training.options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
+    training.init = init;
+    training.sample.assign(sample.data(), sample.data() + sample.size());
+    training.interrupted = interrupted;
+    training.tell = tell;
+    trained = train_own(call, training);
   };
   const auto done = [&] {
-    nb::dict summary = dict_of(result->last);
-    summary["status"] = name_of(result->status);
-    summary["training_tours"] = result->config.training_tours;
-    summary["callback_seconds"] = seconds;
-    kept(summary, Model{result->config, std::move(result->parameters), "", "", true});
-    asked.rethrow();
+    TrainResult& result = trained->result;
+    nb::dict summary = dict_of(result.last);
+    summary["status"] = name_of(result.status);
+    summary["training_tours"] = result.config.training_tours;
+    summary["callback_seconds"] = trained->callback_seconds;
+    kept(summary, Model{result.config, std::move(result.parameters), "", "", true});
+    call.rethrow();
   };
   try {
     run_training(callback, work, done);
   } catch (...) {
-    asked.rethrow();
+    call.rethrow();
     throw;
   }
 }
@@ -209,97 +183,45 @@ struct OwnAnswers {
   double solving_ms = 0.0, callback_seconds = 0.0;
 };
 
-OwnAnswers solve_own(const Definition& definition, const Model& model, const std::vector<Doubles>& items,
-                     const Keywords& keywords, const Keywords& device, std::optional<int64_t> kicks) {
+OwnAnswers solve_own_by_options(const Definition& definition, const Model& model,
+                                const std::vector<Doubles>& items, const Keywords& keywords,
+                                const Keywords& device, std::optional<int64_t> kicks) {
   const Clock::time_point start = Clock::now();
-  Asked asked(definition);
-  const auto problem = asked.problem(model.config.own);
-  const InstanceBatch instances = own_instances(items, problem);
-  OwnAnswers answers{SolutionBatch(instances.size())};
-  const auto rethrow = [&] { asked.rethrow(); };
-  run_asking(
-      [&](const std::function<bool()>& stopped) {
-        SolveCalls calls;
-        const SolveRequest request = solve_request(calls, keywords);
-        SearchControl control = within_limits(start, request.time_limit, request.limit_each);
-        control.interrupted = [&] { return asked.stopped() || stopped(); };
-        control.report.warn = log_warning;
-        const SolutionSink sink = [&](size_t i, Solution&& solution) {
-          answers.solutions[i] = std::move(solution);
-        };
-        const SolveJob job(instances, 0, request.options, control, sink);
-        Engine(device_request(device)).solve(&model, job);
-        if (kicks)
-          improve_orders(instances, job.rows, answers.solutions, {*kicks, request.options.seed}, control);
-      },
-      rethrow);
-  answers.callback_seconds = problem->seconds();
+  OwnAnswers answers;
+  run_asking(definition, [&](OwnCall& call, const std::function<bool()>& stopped) {
+    const auto problem = call.problem(model.config.own);
+    SolveCalls calls;
+    const SolveRequest request = solve_request(calls, keywords);
+    const InstanceBatch instances = own_instances(items, problem);
+    SolveJob job(instances, 0, request.options, within_limits(start, request.time_limit, request.limit_each));
+    job.control.interrupted = stopped;
+    Engine engine(device_request(device));
+    answers.solutions = solve_own(call, engine, model, instances, std::move(job), kicks);
+    answers.callback_seconds = problem->seconds();
+  });
   answers.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
   return answers;
-}
-
-// Of `count` orders at random, as declared, of each instance; [instances][count].
-nb::object random_costs(const Definition& definition, const std::vector<Doubles>& items, int count,
-                        uint64_t seed) {
-  Asked asked(definition);
-  const InstanceBatch instances = own_instances(items, asked.problem(plain_scaling(definition)));
-  std::vector<double> costs;
-  run_asking(
-      [&](const std::function<bool()>& stopped) {
-        for (size_t i = 0; i < instances.size(); ++i) {
-          if (stopped()) throw CallStopped();
-          std::vector<double> rows;
-          std::vector<int64_t> orders;
-          for (int sample = 0; sample < count; ++sample) {
-            const Instance& one = instances[i];
-            const auto wanted = input_order(seed, i, static_cast<uint32_t>(sample), one.n());
-            rows.insert(rows.end(), one.values.begin(), one.values.end());
-            std::ranges::copy(feasible_order(one, wanted), std::back_inserter(orders));
-            orders.resize(static_cast<size_t>(sample + 1) * static_cast<size_t>(one.n()), -1);
-          }
-          std::ranges::copy(
-              instances[i].own->cost(std::move(rows), std::move(orders), count, instances[i].n()),
-              std::back_inserter(costs));
-        }
-      },
-      [&] { asked.rethrow(); });
-  return numpy_array(std::move(costs), {instances.size(), static_cast<size_t>(count)});
 }
 
 // Checked orders of the instances and what they cost, [instances].
 nb::object costs_of(const Definition& definition, const std::vector<Doubles>& items,
                     const std::vector<Orders>& orders) {
-  Asked asked(definition);
-  const InstanceBatch instances = own_instances(items, asked.problem(plain_scaling(definition)));
-  SolutionBatch solutions = own_solutions(orders);
   std::vector<double> costs;
-  run_asking(
-      [&](const std::function<bool()>& stopped) {
-        for (size_t i = 0; i < instances.size(); ++i) {
-          if (stopped()) throw CallStopped();
-          const std::string wrong = validate_solution(instances[i], solutions[i]);
-          if (!wrong.empty()) throw std::invalid_argument("orders[" + std::to_string(i) + "]: " + wrong);
-          costs.push_back(solutions[i].objective);
-        }
-      },
-      [&] { asked.rethrow(); });
+  run_asking(definition, [&](OwnCall& call, const std::function<bool()>& stopped) {
+    costs = own_costs(call, own_instances(items, call.problem()), own_solutions(orders), StopToken(stopped));
+  });
   return numpy_array(std::move(costs));
 }
 
 nb::object score_own(const Definition& definition, const Model& model, const std::vector<Doubles>& items,
                      const std::vector<Orders>& orders, float temperature) {
-  Asked asked(definition);
-  const InstanceBatch instances = own_instances(items, asked.problem(model.config.own));
-  const SolutionBatch solutions = own_solutions(orders);
   std::vector<double> scores;
-  run_asking(
-      [&](const std::function<bool()>& stopped) {
-        BackendOptions device;
-        device.device = "cpu";
-        const StopToken stop([&] { return asked.stopped() || stopped(); });
-        scores = Engine(device).score(model, instances, solutions, temperature, stop);
-      },
-      [&] { asked.rethrow(); });
+  run_asking(definition, [&](OwnCall& call, const std::function<bool()>& stopped) {
+    BackendOptions device;
+    device.device = "cpu";
+    const InstanceBatch instances = own_instances(items, call.problem(model.config.own));
+    scores = Engine(device).score(model, instances, own_solutions(orders), temperature, StopToken(stopped));
+  });
   return numpy_array(std::move(scores));
 }
 
@@ -345,14 +267,7 @@ void bind_models(nb::module_& module) {
       .def("save", [](const Model& model, const std::string& path, bool force) {
         write_file(path, force, model_bytes(model.config, model.parameters, path));
       });
-  module.def("read_own_model", [](const std::string& path) {
-    Model model = read_model(path);
-    if (!is_own(model.config.problem))
-      throw InputError(
-          path, 0,
-          std::string("expected a model of an own problem, found one of ") + name_of(model.config.problem));
-    return model;
-  });
+  module.def("read_own_model", read_own_model);
 }
 
 }  // namespace
@@ -360,39 +275,27 @@ void bind_models(nb::module_& module) {
 void bind_own(nb::module_& module) {
   bind_answers(module);
   bind_models(module);
+  module.def("own_train_options", [] {
+    const std::span<const char* const> names = own_train_options();
+    return std::vector<std::string>(names.begin(), names.end());
+  });
+  module.attr("MOST_OWN_NUMBERS") = kMostOwnNumbers;
+  module.attr("SCALING_INSTANCES") = kScalingInstances;
   nb::class_<Definition>(module, "OwnProblem")
       .def(
           "__init__",
           [](Definition* made, int width, nb::object cost, nb::object draw, nb::object before,
              std::optional<int> first, std::optional<int> last, int weight, double capacity, bool maximise) {
-            new (made) Definition{width,
-                                  {maximise, first, last, weight, capacity},
-                                  std::move(cost),
-                                  std::move(draw),
-                                  std::move(before)};
+            OwnDeclarations declarations{maximise, first, last, weight, capacity, before_of(before)};
+            new (made) Definition{{width, std::move(declarations), cost_of(cost, width), draw_of(draw)},
+                                  {std::move(cost), std::move(draw), std::move(before)}};
           },
           "width"_a, "cost"_a, "draw"_a.none(), "before"_a.none(), "first"_a.none(), "last"_a.none(),
           "weight"_a, "capacity"_a, "maximise"_a)
-      .def("check",
-           [](const Definition& definition, int n) {
-             Asked asked(definition);
-             const auto problem = asked.problem(plain_scaling(definition));
-             run_asking([&](const std::function<bool()>&) { problem->declared(n); },
-                        [&] { asked.rethrow(); });
-           })
-      .def(
-          "train",
-          [](const Definition& definition, std::vector<double> offsets, std::vector<double> scales,
-             double cost_unit, const Keywords& keywords, const Model* init, const nb::object& callback,
-             const nb::callable& kept) {
-            train_own(definition, {std::move(offsets), std::move(scales), cost_unit}, keywords, init,
-                      callback, kept);
-          },
-          "offsets"_a, "scales"_a, "cost_unit"_a, "keywords"_a, "init"_a.none(), "callback"_a.none(),
-          "kept"_a)
-      .def("solve", solve_own, "model"_a, "items"_a, "keywords"_a, "device"_a, "kicks"_a.none())
+      .def("train", train_own_by_options, "sample"_a, "keywords"_a, "init"_a.none(), "callback"_a.none(),
+           "kept"_a)
+      .def("solve", solve_own_by_options, "model"_a, "items"_a, "keywords"_a, "device"_a, "kicks"_a.none())
       .def("costs", costs_of)
-      .def("random_costs", random_costs)
       .def("score", score_own);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pointsman as a C library (C99): the travelling salesman problem (TSP) and 0-1 KnapSack. It solves what the
-// program `pointsman` solves, with the same bits: docs/command-line.md and docs/file-formats.md tell what the
-// modes and formats are, docs/embedding.md shows how to begin.
+// Pointsman as a C library (C99): the travelling salesman problem (TSP), 0-1 KnapSack, others that the
+// program knows, and problems of the caller's own. It solves what the program `pointsman` solves, with the
+// same bits: docs/command-line.md and docs/file-formats.md tell what the modes and formats are,
+// docs/embedding.md shows how to begin.
 //
 // Rules of every function:
 // - It returns a status, which is the exit code of the program: POINTSMAN_OK or what went wrong. Then
@@ -28,7 +29,7 @@
 // Of the binary interface. The major version changes when programs must be built anew, and with it the
 // soname; the minor one when functions or members are added.
 #define POINTSMAN_ABI_MAJOR 1
-#define POINTSMAN_ABI_MINOR 2
+#define POINTSMAN_ABI_MINOR 3
 
 #if defined(__GNUC__)
 #define POINTSMAN_API __attribute__((visibility("default")))
@@ -283,6 +284,100 @@ POINTSMAN_API int pointsman_write_answers(pointsman_solver* solver, const points
 POINTSMAN_API int pointsman_format_answers(pointsman_solver* solver, const pointsman_instances* instances,
                                            const pointsman_answers* answers, const char* format,
                                            const void** bytes, size_t* size);
+
+// A problem of the caller's own, since 1.3: items of `width` numbers each, and functions that say what an
+// order of them costs and make instances to train a network on. docs/own-problems.md tells how it works. It
+// is computed on the CPU, by as many threads as the solver has.
+typedef struct pointsman_problem pointsman_problem;  // nobody changes it: several solvers may use it at once
+typedef struct pointsman_model pointsman_model;      // a network for such a problem; likewise
+
+enum { POINTSMAN_NO_ITEM = -2147483647 - 1 };
+
+// Its functions are called during a call, by any thread of the solver, by one at a time; they must not use
+// the solver. Any result but 0 ends the call with POINTSMAN_CANCELLED.
+typedef struct pointsman_problem_options {
+  size_t size;
+  size_t width;  // numbers an item, 1 to 16
+  // costs: [count] becomes what the orders cost, finite numbers, less being better. items: [count][n][width];
+  // orders: [count][n], -1 behind the last item.
+  int (*cost)(void* user, const double* items, const int64_t* orders, size_t count, size_t n, double* costs);
+  // items: [count][n][width] becomes instances first .. first + count - 1 of an endless series, a function of
+  // (seed, place in the series). NULL: the problem has none to train on.
+  int (*draw)(void* user, uint64_t seed, uint64_t first, size_t count, size_t n, double* items);
+  void* user;
+  const int32_t* before;  // [pairs][2] item a of a pair (a, b) comes before item b
+  size_t pairs;
+  double capacity;      // with `weight`: an order takes items as long as one fits
+  int32_t weight;       // which number of an item, from 0, is its weight; -1: none
+  int32_t first, last;  // the item that an order begins and ends with, -1 the last one; POINTSMAN_NO_ITEM
+  int32_t maximise;     // 1: more is better
+} pointsman_problem_options;
+
+// What a training has done so far.
+typedef struct pointsman_training {
+  size_t size;
+  int64_t step;
+  int64_t orders;     // seen in training, also those of the model that it began with
+  double seconds;     // since its first step
+  double train_cost;  // mean of the last step's orders
+  double val_cost;    // of greedy orders of instances of their own; NaN: not measured
+  double learning_rate;
+  double callback_seconds;  // that the problem's functions took; 0 while the training runs
+} pointsman_training;
+
+typedef struct pointsman_train_options {
+  size_t size;
+  double minutes;               // how long, where `options` name no steps; 2
+  const pointsman_model* init;  // to start from; NULL: fresh parameters
+  // Flags of `pointsman train` and their values by turns: "steps", "300", "layers", "1", NULL. Those that
+  // docs/own-problems.md names. NULL: none.
+  const char* const* options;
+  // Told every 100 steps and after each validation, by the thread that made the call; any result but 0 ends
+  // the training. NULL: nobody is told.
+  int (*progress)(void* user, const pointsman_training* training);
+  void* progress_user;
+} pointsman_train_options;
+
+POINTSMAN_API int pointsman_problem_options_init(pointsman_problem_options* options, size_t size);
+POINTSMAN_API int pointsman_train_options_init(pointsman_train_options* options, size_t size);
+POINTSMAN_API int pointsman_training_init(pointsman_training* training, size_t size);
+
+// *problem becomes new. It may outlive the solver; what `user` points to must outlive it.
+POINTSMAN_API int pointsman_problem_create(pointsman_solver* solver, const pointsman_problem_options* options,
+                                           pointsman_problem** problem);
+POINTSMAN_API void pointsman_problem_free(pointsman_problem* problem);
+
+// Trains a network on instances of n items by policy gradient. *model becomes a new model also where the
+// training ends early: with POINTSMAN_CANCELLED, or because a cost was not finite (POINTSMAN_INPUT). NULL
+// where it ended before its first step could begin.
+POINTSMAN_API int pointsman_problem_train(pointsman_solver* solver, const pointsman_problem* problem,
+                                          size_t n, const pointsman_train_options* options,
+                                          pointsman_model** model);
+POINTSMAN_API int pointsman_model_read(pointsman_solver* solver, const char* path, pointsman_model** model);
+POINTSMAN_API int pointsman_model_write(pointsman_solver* solver, const pointsman_model* model,
+                                        const char* path, int replace);
+POINTSMAN_API void pointsman_model_free(pointsman_model* model);
+// What its training had done in the end; of a model that was read, only `orders`.
+POINTSMAN_API int pointsman_model_training(const pointsman_model* model, pointsman_training* training);
+
+// Solves instances of n items, items [count][n][width]. Modes: "greedy" (NULL), "sample", "active". With
+// `improve` a local search by the cost follows, with `kicks` (0) random changes after its first optimum.
+// `model` of the options is not read. *answers as pointsman_solve() gives them, `cost` in the caller's sense.
+POINTSMAN_API int pointsman_problem_solve(pointsman_solver* solver, const pointsman_problem* problem,
+                                          const pointsman_model* model, const double* items, size_t count,
+                                          size_t n, const pointsman_solve_options* options,
+                                          pointsman_answers** answers);
+// What orders of such instances cost, costs [count]. orders: [count][n], -1 behind the last item.
+// POINTSMAN_USAGE for one that is not as declared.
+POINTSMAN_API int pointsman_problem_costs(pointsman_solver* solver, const pointsman_problem* problem,
+                                          const double* items, const int32_t* orders, size_t count, size_t n,
+                                          double* costs);
+// log p of such orders under the model, log_probs [count]; NaN of one that the network cannot make. Of the
+// options it reads the temperature and the progress callback.
+POINTSMAN_API int pointsman_problem_score(pointsman_solver* solver, const pointsman_problem* problem,
+                                          const pointsman_model* model, const double* items,
+                                          const int32_t* orders, size_t count, size_t n,
+                                          const pointsman_solve_options* options, double* log_probs);
 
 #ifdef __cplusplus
 }

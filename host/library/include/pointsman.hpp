@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -101,6 +102,31 @@ struct Answers : Handle<pointsman_answers, pointsman_answers_free> {
     answer.order = nullptr;  // of the handle, which may go first
     return answer;
   }
+};
+
+class Model;
+
+// As pointsman_problem_options, with functions of C++ in place of its own, and pairs in place of `before`.
+// What a function throws ends the call, and is thrown again by it.
+struct ProblemOptions : pointsman_problem_options {
+  ProblemOptions() : pointsman_problem_options() {
+    pointsman_problem_options_init(this, sizeof(pointsman_problem_options));
+  }
+  std::function<void(const double* items, const int64_t* orders, size_t count, size_t n, double* costs)>
+      on_cost;
+  std::function<void(uint64_t seed, uint64_t first, size_t count, size_t n, double* items)> on_draw;
+  std::vector<std::pair<int32_t, int32_t>> pairs_before;
+};
+
+// As pointsman_train_options: `flags` in place of its `options`, `from` of its `init`, on_progress of its
+// callback; false ends the training.
+struct TrainOptions : pointsman_train_options {
+  TrainOptions() : pointsman_train_options() {
+    pointsman_train_options_init(this, sizeof(pointsman_train_options));
+  }
+  std::vector<std::string> flags;  // names and values by turns: {"steps", "300", "layers", "1"}
+  const Model* from = nullptr;
+  std::function<bool(const pointsman_training&)> on_progress;
 };
 
 // One caller at a time; instances and answers may outlive it. All of it throws Error, and std::bad_alloc
@@ -217,6 +243,9 @@ class Solver : public Handle<pointsman_solver, pointsman_solver_free> {
   }
 
  private:
+  friend struct ProblemFunctions;
+  friend class Model;
+
   // Options whose callback asks on_progress and keeps what it throws.
   struct Watched {
     explicit Watched(const SolveOptions& given) : options(given), ask(given.on_progress) {
@@ -250,6 +279,176 @@ class Solver : public Handle<pointsman_solver, pointsman_solver_free> {
     const std::string message = pointsman_last_error(get());
     throw Error(status, message.empty() ? "cancelled" : message, file, line);
   }
+};
+
+// What Problem and its models share, and nobody else needs: the functions, and what one of them threw.
+struct ProblemFunctions {
+  template <typename Work>
+  int call(const Work& work) {
+    try {
+      work();
+      return 0;
+    } catch (...) {
+      thrown = std::current_exception();
+      return 1;
+    }
+  }
+  // Throws what a function threw, else as Solver.
+  void check(int status, bool may_be_cancelled = false) {
+    if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
+    if (!may_be_cancelled || status != POINTSMAN_CANCELLED) solver.check(status);
+  }
+  // How many instances of n items there are.
+  size_t count(const std::vector<double>& items, size_t n) const {
+    const size_t each = n * options.width;
+    if (each == 0 || items.size() % each != 0)
+      throw Error(POINTSMAN_USAGE, "items: expected n * width numbers an instance");
+    return items.size() / each;
+  }
+  size_t count(const std::vector<double>& items, const std::vector<int32_t>& orders, size_t n) const {
+    if (orders.size() != count(items, n) * n)
+      throw Error(POINTSMAN_USAGE, "orders: expected n items an instance");
+    return count(items, n);
+  }
+
+  Solver& solver;
+  ProblemOptions options;
+  Handle<pointsman_problem, pointsman_problem_free> problem;
+  std::exception_ptr thrown;
+};
+
+// A network for a problem of the caller's own. It may outlive its Problem, not the solver.
+class Model {
+ public:
+  // items: [count][n][width].
+  Answers solve(const std::vector<double>& items, size_t n,
+                const SolveOptions& options = SolveOptions()) const {
+    Solver::Watched watched(options);
+    pointsman_answers* own = nullptr;
+    const int status =
+        pointsman_problem_solve(functions_->solver.get(), functions_->problem.get(), own_.get(), items.data(),
+                                functions_->count(items, n), n, &watched.options, &own);
+    Answers answers(own);
+    watched.rethrow();
+    functions_->check(status, true);
+    return answers;
+  }
+  // log p of orders [count][n], -1 behind the last item.
+  std::vector<double> score(const std::vector<double>& items, const std::vector<int32_t>& orders, size_t n,
+                            const SolveOptions& options = SolveOptions()) const {
+    Solver::Watched watched(options);
+    const size_t count = functions_->count(items, orders, n);
+    std::vector<double> log_probs(count + 1);  // never without a place, for no instance either
+    const int status =
+        pointsman_problem_score(functions_->solver.get(), functions_->problem.get(), own_.get(), items.data(),
+                                orders.data(), count, n, &watched.options, log_probs.data());
+    watched.rethrow();
+    functions_->check(status);
+    log_probs.pop_back();
+    return log_probs;
+  }
+  void save(const std::string& path, bool replace = false) const {
+    functions_->check(
+        pointsman_model_write(functions_->solver.get(), own_.get(), path.c_str(), replace ? 1 : 0));
+  }
+  pointsman_training training() const {
+    pointsman_training training;
+    pointsman_training_init(&training, sizeof training);
+    pointsman_model_training(own_.get(), &training);
+    return training;
+  }
+
+ private:
+  friend class Problem;
+  Model(std::shared_ptr<ProblemFunctions> functions, pointsman_model* own)
+      : functions_(std::move(functions)), own_(own, pointsman_model_free) {}
+
+  std::shared_ptr<ProblemFunctions> functions_;
+  std::shared_ptr<const pointsman_model> own_;
+};
+
+// A problem of the caller's own. It and its models serve one caller at a time; the solver must outlive them.
+class Problem {
+ public:
+  Problem(Solver& solver, const ProblemOptions& options)
+      : functions_(std::make_shared<ProblemFunctions>(ProblemFunctions{solver, options, Handle<pointsman_problem, pointsman_problem_free>(), nullptr})) {
+    pointsman_problem_options given = functions_->options;
+    given.user = functions_.get();
+    given.cost = options.on_cost ? ask_cost : nullptr;
+    given.draw = options.on_draw ? ask_draw : nullptr;
+    std::vector<int32_t> pairs;
+    for (const auto& pair : options.pairs_before) pairs.insert(pairs.end(), {pair.first, pair.second});
+    given.before = pairs.data();
+    given.pairs = options.pairs_before.size();
+    pointsman_problem* own = nullptr;
+    const int status = pointsman_problem_create(solver.get(), &given, &own);
+    functions_->problem = Handle<pointsman_problem, pointsman_problem_free>(own);
+    functions_->check(status);
+  }
+
+  // A network trained on instances of n items. Where an exception ends the training, trained() has the model
+  // up to then.
+  Model train(size_t n, const TrainOptions& options = TrainOptions()) {
+    Told told{*functions_, options};
+    pointsman_train_options given = options;
+    std::vector<const char*> flags;
+    for (const std::string& flag : options.flags) flags.push_back(flag.c_str());
+    flags.push_back(nullptr);
+    given.options = flags.data();
+    given.init = options.from ? options.from->own_.get() : nullptr;
+    given.progress = options.on_progress ? Told::tell : nullptr;
+    given.progress_user = &told;
+    pointsman_model* own = nullptr;
+    const int status =
+        pointsman_problem_train(functions_->solver.get(), functions_->problem.get(), n, &given, &own);
+    trained_.reset();
+    if (own != nullptr) trained_ = Model(functions_, own);
+    functions_->check(status, own != nullptr);
+    return *trained_;
+  }
+  // Of the last training.
+  const std::optional<Model>& trained() const { return trained_; }
+  Model load(const std::string& path) {
+    pointsman_model* own = nullptr;
+    functions_->check(pointsman_model_read(functions_->solver.get(), path.c_str(), &own));
+    return Model(functions_, own);
+  }
+
+  // What orders [count][n] of items [count][n][width] cost, -1 behind the last item of an order.
+  std::vector<double> costs(const std::vector<double>& items, const std::vector<int32_t>& orders, size_t n) {
+    const size_t count = functions_->count(items, orders, n);
+    std::vector<double> costs(count + 1);  // never without a place, for no instance either
+    functions_->check(pointsman_problem_costs(functions_->solver.get(), functions_->problem.get(),
+                                              items.data(), orders.data(), count, n, costs.data()));
+    costs.pop_back();
+    return costs;
+  }
+
+ private:
+  struct Told {
+    static int tell(void* user, const pointsman_training* training) {
+      auto& self = *static_cast<Told*>(user);
+      bool goes_on = false;
+      self.functions.call([&] { goes_on = self.options.on_progress(*training); });
+      return goes_on ? 0 : 1;
+    }
+
+    ProblemFunctions& functions;
+    const TrainOptions& options;
+  };
+
+  static int ask_cost(void* user, const double* items, const int64_t* orders, size_t count, size_t n,
+                      double* costs) {
+    auto& functions = *static_cast<ProblemFunctions*>(user);
+    return functions.call([&] { functions.options.on_cost(items, orders, count, n, costs); });
+  }
+  static int ask_draw(void* user, uint64_t seed, uint64_t first, size_t count, size_t n, double* items) {
+    auto& functions = *static_cast<ProblemFunctions*>(user);
+    return functions.call([&] { functions.options.on_draw(seed, first, count, n, items); });
+  }
+
+  std::shared_ptr<ProblemFunctions> functions_;
+  std::optional<Model> trained_;
 };
 
 }  // namespace cpp_api

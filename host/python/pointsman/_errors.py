@@ -6,7 +6,7 @@ import os
 import re
 
 # What stands in a message where a file would: an argument.
-_ARGUMENT = re.compile(r"(points|matrix|weights|values|capacity|solutions|init|state_dict|pickle)(\[\d+\])?")
+_ARGUMENT = re.compile(r"(points|matrix|weights|values|capacity|solutions|init|state_dict|pickle|instances|cost)(\[\d+\])?")
 
 
 class Error(Exception):

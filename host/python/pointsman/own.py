@@ -11,7 +11,6 @@ docs/own-problems.md says what to expect of it.
 from __future__ import annotations
 
 import operator
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +31,8 @@ if TYPE_CHECKING:
     Generate = Callable[[np.random.Generator, int], ArrayLike]
     Pairs = Sequence[tuple[int, int]] | Callable[[int], Sequence[tuple[int, int]]]
 
-MOST_FEATURES = 16
-_TRAIN = frozenset(("batch_size", "rollouts", "layers", "glimpses", "clip", "learning_rate", "decay", "decay_steps", "entropy",
-                    "entropy_steps", "max_norm", "validation_every", "checkpoint", "checkpoint_every", "resume", "log", "force",
-                    "threads", "time_limit"))
-_SHAPE = frozenset(("layers", "glimpses", "clip"))  # of a network
+_TRAIN = frozenset(_core.own_train_options()) - {"steps", "seed"}  # which are arguments
 _SOLVE = frozenset(("temperature", "clip", "seed", "time_limit", "batch_size", "replicas", "learn", "learning_rate", "entropy"))
-_CALIBRATION_STEPS, _LAST_RATE, _DECAYS = 24, 0.05, 20
-_ENTROPY = 0.2  # / n, in units of a random order's standard deviation; without it the policy settles early
 
 
 def _items_of(instances, name="items"):
@@ -52,8 +45,8 @@ def _items_of(instances, name="items"):
             raise make(3, f"{name}: expected {arrays[0].shape[-1]} numbers an item, found {array.shape[-1]}")
         if not np.isfinite(array).all():
             raise make(3, f"{name}: expected finite numbers")
-    if arrays[0].shape[-1] > MOST_FEATURES:
-        raise make(3, f"{name}: expected at most {MOST_FEATURES} numbers an item, found {arrays[0].shape[-1]}")
+    if arrays[0].shape[-1] > _core.MOST_OWN_NUMBERS:
+        raise make(3, f"{name}: expected at most {_core.MOST_OWN_NUMBERS} numbers an item, found {arrays[0].shape[-1]}")
     return arrays, arrays[0].shape[-1]
 
 
@@ -80,13 +73,13 @@ class OwnResult:
     """The best order found for each of B instances: `orders` (B, n) int32, -1 behind a shorter one and throughout where there
     is none; where sizes differ a list."""
 
-    def __init__(self, core, sign, summary, sizes):
+    def __init__(self, core, summary, sizes):
         self.orders: NDArray[np.int32] | list[NDArray[np.int32]] = core.orders()
         if len(sizes) == 1:
             n = sizes.pop()
             self.orders = np.stack([np.pad(order, (0, n - len(order)), constant_values=-1) for order in self.orders])
-        self.costs: Floats = sign * core.costs
-        self.network_costs: Floats = sign * core.network_costs
+        self.costs: Floats = core.costs
+        self.network_costs: Floats = core.network_costs
         self.log_prob: Floats = core.log_prob
         self.status: list[str] = core.status
         self.summary: dict[str, Any] = summary
@@ -116,8 +109,7 @@ class Problem:
             raise argument_error(f"cost: expected a function, found {type(cost).__name__}")
         if capacity is not None and last is not None:
             raise make(2, "last: does not go with capacity, where nobody knows which item fits last")
-        self._sign = -1.0 if bool_of(maximise, "maximise") else 1.0
-        self._user_cost, self._torch = cost, bool_of(torch, "torch")
+        self._user_cost, self._torch, self._maximise = cost, bool_of(torch, "torch"), bool_of(maximise, "maximise")
         self._before, self._first, self._last = before, _item(first, "first"), _item(last, "last")
         self._capacity = None if capacity is None else _column_and_limit(capacity)
         self.trained: OwnModel | None = None
@@ -133,10 +125,10 @@ class Problem:
         costs = _numbers(_array(found, "cost"), "cost")
         if costs.shape != (count, ):
             raise make(3, f"cost: expected {count} numbers, one for each order, found an array of shape {costs.shape}")
-        costs = self._sign * costs.astype(np.float64)
+        costs = np.ascontiguousarray(costs, dtype=np.float64)
         if not np.isfinite(costs).all():
             worst = int(np.argmin(np.isfinite(costs)))
-            raise make(3, f"cost: expected finite numbers, found {self._sign * costs[worst]} for the order {orders[worst].tolist()}")
+            raise make(3, f"cost: expected finite numbers, found {costs[worst]} for the order {orders[worst].tolist()}")
         return costs
 
     def _core(self, width, draw=None):
@@ -146,12 +138,12 @@ class Problem:
         weight, capacity = (-1, 0.0) if self._capacity is None else self._capacity
         if self._capacity is not None and not 0 <= weight < width:
             raise make(2, f"capacity: expected one of {width} numbers of an item, found {weight}")
-        return _core.OwnProblem(width, self._cost, draw, as_ints, self._first, self._last, weight, capacity, self._sign < 0)
+        return _core.OwnProblem(width, self._cost, draw, as_ints, self._first, self._last, weight, capacity, self._maximise)
 
     def costs(self, items: Instances, orders: Instances) -> Floats:
         """What given orders cost, (B,); an order that is not as declared is refused."""
         arrays, width = _items_of(items)
-        return self._sign * self._core(width).costs(arrays, _orders_of(orders, arrays))
+        return self._core(width).costs(arrays, _orders_of(orders, arrays))
 
     def train(self, instances: Instances | Generate, *, minutes: float = 2, steps: int | None = None, seed: int = 1234,
               init: OwnModel | None = None, callback: Callable[[dict[str, Any]], object] | None = None,
@@ -161,62 +153,24 @@ class Problem:
         minutes: how long; or `steps`, of which a training is reproducible. callback gets each line of the log as a dict.
         The options are those of pointsman.train(). Ctrl-C ends the training and returns the model up to then; what `cost`
         or the callback throws is thrown again, and `trained` holds that model."""
-        begin = time.monotonic()
         self.trained = None
-        keywords = {"batch_size": 32, "rollouts": 16} | _keywords("train", _TRAIN, options) | {"seed": seed}
-        if not isinstance(minutes, (int, float)) or not 0 < minutes <= 1e6:
-            raise make(2, f"minutes: expected a number above 0, up to 1e6, found {minutes!r}")
+        course = {"minutes": minutes} if steps is None else {"steps": steps}
+        keywords = _keywords("train", _TRAIN, options) | _keywords("train", course, course) | {"seed": seed}
         if init is not None and not isinstance(init, OwnModel):
             raise argument_error(f"init: expected a model, found {type(init).__name__}; load() reads files")
-        steps = steps if steps is None else _index(steps, "steps", 1, 1 << 40)
         seed = _index(seed, "seed", 0, (1 << 64) - 1)
-        if steps is None and "resume" in keywords:
-            raise make(2, "resume: goes with steps, since minutes make other steps each time")
-        if init is not None and not _SHAPE.isdisjoint(keywords):
-            raise make(2, f"{min(_SHAPE & keywords.keys())}: comes from the model of init; leave it out")
         generate = _generator_of(instances)
-        (items, ), width = _items_of(_some(generate, np.random.default_rng([seed, 0]), 256), "instances")
-        n = items.shape[1]
-        keywords["size"] = n
+        (sample, ), width = _items_of(_some(generate, np.random.default_rng([seed, 0]), _core.SCALING_INSTANCES), "instances")
+        n = keywords["size"] = sample.shape[1]
         if init is not None:
             init._require(width)
+
+        def keep(summary, model):
+            self.trained = OwnModel(self, model, summary)
+
         core = self._core(width, _drawn_by(generate, n, width))
-        core.check(n)
-        scaling = init._core.scaling if init is not None else self._scaling(core, items)
-
-        def run(own, callback):
-            found = []
-            try:
-                core.train(*scaling, own, init and init._core, callback, lambda *pair: found.append(pair))
-            finally:
-                for summary, model in found:
-                    self.trained = OwnModel(self, model, summary)
-            return self.trained
-
-        if steps is None:
-            trial = {name: value for name, value in keywords.items() if name not in ("checkpoint", "log")}
-            limit = {"steps": _CALIBRATION_STEPS, "validation_every": 10**9, "time_limit": 6.0 * minutes}
-            model = run(trial | limit, None)
-            if model.summary["status"] == "interrupted":
-                return model
-            left = max(60.0 * minutes - (time.monotonic() - begin), 1.0)
-            steps = max(1, int(0.97 * left * model.summary["step"] / max(model.summary["seconds"], 1e-3)))
-            keywords.setdefault("time_limit", left)
-        decay_steps = max(1, steps // _DECAYS)
-        course = {"decay": max(_LAST_RATE**(decay_steps / steps), 0.01), "decay_steps": decay_steps, "entropy": _ENTROPY / n,
-                  "entropy_steps": steps, "validation_every": max(1, steps // 10)}
-        return run(course | keywords | {"steps": steps}, callback)
-
-    def _scaling(self, core, items):
-        with np.errstate(all="ignore"):
-            low, high = items.min(axis=(0, 1)), items.max(axis=(0, 1))
-            scales = 1.0 / np.where(high > low, high - low, 1.0)
-            unit = float(core.random_costs([items], 16, 1).std(axis=1).mean()) or 1.0
-        if not np.isfinite(scales).all() or not (scales > 0).all():
-            raise make(3, "instances: expected numbers whose range is a normal float; scale them")
-        if not 1e-300 < unit < 1e300:
-            raise make(3, f"cost: expected costs whose standard deviation lies within 1e-300 and 1e300, found {unit}; scale them")
-        return low.tolist(), scales.tolist(), unit
+        core.train(sample, keywords, init and init._core, callback, keep)
+        return self.trained
 
     def load(self, path: str | os.PathLike[str]) -> OwnModel:
         """A model that `save` wrote, to be used with this problem's cost."""
@@ -245,7 +199,7 @@ def _column_and_limit(capacity):
         raise argument_error(f"capacity: expected (column, limit), found {capacity!r}") from None
     if not np.isfinite(limit):
         raise make(2, f"capacity: expected a finite limit, found {limit}")
-    return _index(column, "capacity", 0, MOST_FEATURES - 1), limit
+    return _index(column, "capacity", 0, _core.MOST_OWN_NUMBERS - 1), limit
 
 
 def _generator_of(instances):
@@ -314,7 +268,7 @@ class OwnModel:
         kicks = _index(kicks or 0, "kicks", 0, 10**12) if bool_of(improve, "improve") else None
         found = self.problem._core(width).solve(self._core, arrays, keywords, device, kicks)
         summary = {"mode": mode, "solving_ms": found.solving_ms, "callback_seconds": found.callback_seconds}
-        return OwnResult(found, self.problem._sign, summary, {array.shape[-2] for array in arrays})
+        return OwnResult(found, summary, {array.shape[-2] for array in arrays})
 
     def score(self, items: Instances, orders: Instances, temperature: float = 1.0) -> Floats:
         """log p of given orders, (B,); NaN of one that the network cannot make."""

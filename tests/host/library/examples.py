@@ -35,14 +35,14 @@ def equal(found, expected, what):
 
 def write_examples(folder):
     files = re.findall(r"`([\w.]+)`[^\n]*:\n\n```\w+\n(.*?)```", PAGE, re.S)
-    if [name for name, _ in files] != ["tour.c", "batch.cpp", "CMakeLists.txt"]:
+    if [name for name, _ in files] != ["tour.c", "batch.cpp", "jobs.cpp", "CMakeLists.txt"]:
         sys.exit(f"docs/embedding.md: unexpected files {[name for name, _ in files]}")
     for name, text in files:
         (folder / name).write_text(text)
 
 
 def check_answers(folder, environment, program, what):
-    """What the two examples wrote, beside the program."""
+    """What two of the examples wrote, beside the program."""
     solve = [program, "solve", "--format", "ndjson", "-q"]
     equal((folder / "five.out.ndjson").read_text(), run([*solve, "five.ndjson"], folder, environment), f"{what}: tour")
     equal((folder / "batch.out.ndjson").read_text(),
@@ -73,6 +73,8 @@ def build_and_check(prefix, scratch):
         if printed not in out or ("libpointsman" in out.split(printed)[1]) != (kind == "shared"):
             sys.exit(f"{kind}: cmake\n{out}")
         check_answers(folder, environment, program, kind)
+        equal("better by samples and local search\n" in out, True, f"{kind}: jobs")
+        equal((folder / "jobs.safetensors").stat().st_size > 0, True, f"{kind}: a model")
     error = subprocess.run(["build/batch", "none.tsp"], cwd=scratch / "shared", env=environment, capture_output=True,
                            text=True, check=False)
     equal((error.returncode, error.stderr), (3, "none.tsp: cannot be opened: No such file or directory\n"), "an error")

@@ -95,6 +95,39 @@ AT(pointsman_answer, status, 80, int32_t);
 AT(pointsman_answer, reserved, 84, int32_t);
 AT(pointsman_answer, bound, 88, double);
 
+static_assert(sizeof(pointsman_problem_options) == 80);
+AT(pointsman_problem_options, size, 0, size_t);
+AT(pointsman_problem_options, width, 8, size_t);
+AT(pointsman_problem_options, cost, 16,
+   int (*)(void*, const double*, const int64_t*, size_t, size_t, double*));
+AT(pointsman_problem_options, draw, 24, int (*)(void*, uint64_t, uint64_t, size_t, size_t, double*));
+AT(pointsman_problem_options, user, 32, void*);
+AT(pointsman_problem_options, before, 40, const int32_t*);
+AT(pointsman_problem_options, pairs, 48, size_t);
+AT(pointsman_problem_options, capacity, 56, double);
+AT(pointsman_problem_options, weight, 64, int32_t);
+AT(pointsman_problem_options, first, 68, int32_t);
+AT(pointsman_problem_options, last, 72, int32_t);
+AT(pointsman_problem_options, maximise, 76, int32_t);
+
+static_assert(sizeof(pointsman_train_options) == 48);
+AT(pointsman_train_options, size, 0, size_t);
+AT(pointsman_train_options, minutes, 8, double);
+AT(pointsman_train_options, init, 16, const pointsman_model*);
+AT(pointsman_train_options, options, 24, const char* const*);
+AT(pointsman_train_options, progress, 32, int (*)(void*, const pointsman_training*));
+AT(pointsman_train_options, progress_user, 40, void*);
+
+static_assert(sizeof(pointsman_training) == 64);
+AT(pointsman_training, size, 0, size_t);
+AT(pointsman_training, step, 8, int64_t);
+AT(pointsman_training, orders, 16, int64_t);
+AT(pointsman_training, seconds, 24, double);
+AT(pointsman_training, train_cost, 32, double);
+AT(pointsman_training, val_cost, 40, double);
+AT(pointsman_training, learning_rate, 48, double);
+AT(pointsman_training, callback_seconds, 56, double);
+
 static_assert(POINTSMAN_OK == 0 && POINTSMAN_INTERNAL == 1 && POINTSMAN_USAGE == 2 && POINTSMAN_INPUT == 3);
 static_assert(POINTSMAN_RESOURCE == 4 && POINTSMAN_CANCELLED == 130);
 static_assert(POINTSMAN_DONE == 0 && POINTSMAN_TIME_LIMIT == 1 && POINTSMAN_INTERRUPTED == 2 &&
@@ -141,6 +174,25 @@ IS(pointsman_answers_count, size_t(const pointsman_answers*));
 IS(pointsman_answers_get, int(const pointsman_answers*, size_t, pointsman_answer*));
 IS(pointsman_score, int(pointsman_solver*, const pointsman_instances*, const pointsman_answers*,
                         const pointsman_solve_options*, double*));
+IS(pointsman_problem_options_init, int(pointsman_problem_options*, size_t));
+IS(pointsman_train_options_init, int(pointsman_train_options*, size_t));
+IS(pointsman_training_init, int(pointsman_training*, size_t));
+IS(pointsman_problem_create, int(pointsman_solver*, const pointsman_problem_options*, pointsman_problem**));
+IS(pointsman_problem_free, void(pointsman_problem*));
+IS(pointsman_problem_train, int(pointsman_solver*, const pointsman_problem*, size_t,
+                                const pointsman_train_options*, pointsman_model**));
+IS(pointsman_model_read, int(pointsman_solver*, const char*, pointsman_model**));
+IS(pointsman_model_write, int(pointsman_solver*, const pointsman_model*, const char*, int));
+IS(pointsman_model_free, void(pointsman_model*));
+IS(pointsman_model_training, int(const pointsman_model*, pointsman_training*));
+IS(pointsman_problem_solve,
+   int(pointsman_solver*, const pointsman_problem*, const pointsman_model*, const double*, size_t, size_t,
+       const pointsman_solve_options*, pointsman_answers**));
+IS(pointsman_problem_costs,
+   int(pointsman_solver*, const pointsman_problem*, const double*, const int32_t*, size_t, size_t, double*));
+IS(pointsman_problem_score,
+   int(pointsman_solver*, const pointsman_problem*, const pointsman_model*, const double*, const int32_t*,
+       size_t, size_t, const pointsman_solve_options*, double*));
 IS(pointsman_read_answers,
    int(pointsman_solver*, const pointsman_instances*, const char*, pointsman_answers**));
 IS(pointsman_parse_answers,

@@ -281,6 +281,76 @@ Call round_trip(const std::string& folder, const std::string& format) {
   };
 }
 
+// Sums of places and numbers.
+int own_cost(void*, const double* items, const int64_t* orders, size_t count, size_t n, double* costs) {
+  for (size_t i = 0; i < count; ++i) {
+    costs[i] = 0;
+    for (size_t k = 0; k < n; ++k) costs[i] += static_cast<double>(k) * items[i * n + orders[i * n + k]];
+  }
+  return 0;
+}
+
+int own_draw(void*, uint64_t seed, uint64_t first, size_t count, size_t n, double* items) {
+  for (size_t i = 0; i < count * n; ++i) items[i] = static_cast<double>((seed + first * n + i) * 48271 % 97);
+  return 0;
+}
+
+// Frees at the end, whatever the status.
+struct OwnProblem {
+  pointsman_problem* problem = nullptr;
+  pointsman_model* model = nullptr;
+  pointsman_answers* answers = nullptr;
+  ~OwnProblem() {
+    pointsman_answers_free(answers);
+    pointsman_model_free(model);
+    pointsman_problem_free(problem);
+  }
+};
+
+int make_problem(pointsman_solver* solver, OwnProblem& own) {
+  const int32_t before[] = {1, 0};
+  pointsman_problem_options options;
+  pointsman_problem_options_init(&options, sizeof options);
+  options.width = 1;
+  options.cost = own_cost;
+  options.draw = own_draw;
+  options.before = before;
+  options.pairs = 1;
+  return pointsman_problem_create(solver, &options, &own.problem);
+}
+
+int train_problem(pointsman_solver* solver, OwnProblem& own) {
+  const char* const flags[] = {"steps", "1", "layers", "1", "batch_size", "2", "rollouts", "2", nullptr};
+  pointsman_train_options training;
+  pointsman_train_options_init(&training, sizeof training);
+  training.options = flags;
+  return pointsman_problem_train(solver, own.problem, 4, &training, &own.model);
+}
+
+// A training, a search and a score of a problem of the caller's own.
+int use_problem(pointsman_solver* solver, Text& text) {
+  OwnProblem own;
+  pointsman_solve_options options;
+  pointsman_solve_options_init(&options, sizeof options);
+  options.samples = 3;
+  options.improve = 1;
+  const double items[] = {3, 1, 2, 5};
+  TRY(make_problem(solver, own));
+  TRY(train_problem(solver, own));
+  TRY(pointsman_problem_solve(solver, own.problem, own.model, items, 1, 4, &options, &own.answers));
+  pointsman_answer answer;
+  pointsman_answer_init(&answer, sizeof answer);
+  TRY(pointsman_answers_get(own.answers, 0, &answer));
+  if (answer.order == nullptr) return POINTSMAN_INTERNAL;
+  text.add(answer.order, 4 * sizeof *answer.order);
+  double score = 0, cost = 0;
+  TRY(pointsman_problem_score(solver, own.problem, own.model, items, answer.order, 1, 4, nullptr, &score));
+  TRY(pointsman_problem_costs(solver, own.problem, items, answer.order, 1, 4, &cost));
+  text.add(&score, sizeof score);
+  text.add(&cost, sizeof cost);
+  return cost == answer.cost ? POINTSMAN_OK : POINTSMAN_INTERNAL;
+}
+
 // A second one; the first tells nothing of it.
 int make_solver(pointsman_solver*, Text& text) {
   const pointsman_solver_options options = solver_options(2);
@@ -388,6 +458,60 @@ Calls calls_with_null(pointsman_solver* s, const pointsman_instances* i, const p
   };
 }
 
+// The same for problem p and model m of the caller's own.
+Calls own_calls_with_null(pointsman_solver* s, const pointsman_problem* p, const pointsman_model* m) {
+  static pointsman_problem_options options;
+  pointsman_problem_options_init(&options, sizeof options);
+  options.width = 1;
+  options.cost = own_cost;
+  static pointsman_problem* made = nullptr;
+  static pointsman_model* model = nullptr;
+  static pointsman_answers* found = nullptr;
+  static pointsman_training training;
+  static double number = 0;
+  static const int32_t order[] = {1, 0, 2, 3};
+  return {
+#define ROW(call)                           \
+  {                                         \
+#call, [=] { return pointsman_##call; } \
+  }
+      ROW(problem_options_init(nullptr, sizeof(pointsman_problem_options))),
+      ROW(train_options_init(nullptr, sizeof(pointsman_train_options))),
+      ROW(training_init(nullptr, sizeof(pointsman_training))),
+      ROW(problem_create(nullptr, &options, &made)),
+      ROW(problem_create(s, nullptr, &made)),
+      ROW(problem_create(s, &options, nullptr)),
+      ROW(problem_train(nullptr, p, 4, nullptr, &model)),
+      ROW(problem_train(s, nullptr, 4, nullptr, &model)),
+      ROW(problem_train(s, p, 4, nullptr, nullptr)),
+      ROW(model_read(nullptr, "x", &model)),
+      ROW(model_read(s, nullptr, &model)),
+      ROW(model_read(s, "x", nullptr)),
+      ROW(model_write(nullptr, m, "x", 0)),
+      ROW(model_write(s, nullptr, "x", 0)),
+      ROW(model_write(s, m, nullptr, 0)),
+      ROW(model_training(nullptr, &training)),
+      ROW(model_training(m, nullptr)),
+      ROW(problem_solve(nullptr, p, m, kItems, 1, 4, nullptr, &found)),
+      ROW(problem_solve(s, nullptr, m, kItems, 1, 4, nullptr, &found)),
+      ROW(problem_solve(s, p, nullptr, kItems, 1, 4, nullptr, &found)),
+      ROW(problem_solve(s, p, m, nullptr, 1, 4, nullptr, &found)),
+      ROW(problem_solve(s, p, m, kItems, 1, 4, nullptr, nullptr)),
+      ROW(problem_costs(nullptr, p, kItems, order, 1, 4, &number)),
+      ROW(problem_costs(s, nullptr, kItems, order, 1, 4, &number)),
+      ROW(problem_costs(s, p, nullptr, order, 1, 4, &number)),
+      ROW(problem_costs(s, p, kItems, nullptr, 1, 4, &number)),
+      ROW(problem_costs(s, p, kItems, order, 1, 4, nullptr)),
+      ROW(problem_score(nullptr, p, m, kItems, order, 1, 4, nullptr, &number)),
+      ROW(problem_score(s, nullptr, m, kItems, order, 1, 4, nullptr, &number)),
+      ROW(problem_score(s, p, nullptr, kItems, order, 1, 4, nullptr, &number)),
+      ROW(problem_score(s, p, m, nullptr, order, 1, 4, nullptr, &number)),
+      ROW(problem_score(s, p, m, kItems, nullptr, 1, 4, nullptr, &number)),
+      ROW(problem_score(s, p, m, kItems, order, 1, 4, nullptr, nullptr)),
+#undef ROW
+  };
+}
+
 // Of each call's allocations at most so many, evenly spread.
 void refuse_in_every_call(long most) {
   const Sandbox sandbox;
@@ -411,6 +535,7 @@ void refuse_in_every_call(long most) {
       {"active",
        solving("tsp", [](pointsman_solve_options& o) { o.mode = "active", o.steps = 2, o.replicas = 4; })},
       {"score", score_answers},
+      {"own problem", use_problem, 2},
       {"tsplib", reading(sandbox.path("map.tsp"))},
       {"list", reading(sandbox.path("list.json"))},
       {"csv", reading(sandbox.path("map.csv"))},
@@ -433,17 +558,10 @@ TEST_CASE("a call that finds no memory says so, and the next one answers") {
   refuse_in_every_call(HAS_SANITIZER ? 30 : 100);
 }
 
-TEST_CASE("NULL for a pointer that a call needs is a usage error and loses no memory") {
-  const Sandbox sandbox;
-  pointsman_solver* const solver = new_solver(1);
-  Series series, empty;
-  REQUIRE(pointsman_instances_create(solver, &series.instances) == POINTSMAN_OK);
-  REQUIRE(pointsman_add_items(solver, series.instances, "tsp", kItems, 4, 0, nullptr) == POINTSMAN_OK);
-  REQUIRE(pointsman_solve(solver, series.instances, nullptr, &series.answers) == POINTSMAN_OK);
-  REQUIRE(pointsman_instances_create(solver, &empty.instances) == POINTSMAN_OK);
-  REQUIRE(pointsman_answers_create(solver, &empty.answers) == POINTSMAN_OK);
-  for (const auto& [name, call] :
-       calls_with_null(solver, series.instances, series.answers, empty.instances, empty.answers)) {
+namespace {
+
+void check_usage_errors(const pointsman_solver* solver, const Calls& calls) {
+  for (const auto& [name, call] : calls) {
     INFO(name);
     CHECK(call() == POINTSMAN_USAGE);
     const std::string told = pointsman_last_error(solver);
@@ -453,8 +571,27 @@ TEST_CASE("NULL for a pointer that a call needs is a usage error and loses no me
     CHECK(pointsman_last_error(solver) == told);
     if (!HAS_SANITIZER) CHECK(lost == 0);
   }
+}
+
+}  // namespace
+
+TEST_CASE("NULL for a pointer that a call needs is a usage error and loses no memory") {
+  const Sandbox sandbox;
+  pointsman_solver* const solver = new_solver(1);
+  Series series, empty;
+  REQUIRE(pointsman_instances_create(solver, &series.instances) == POINTSMAN_OK);
+  REQUIRE(pointsman_add_items(solver, series.instances, "tsp", kItems, 4, 0, nullptr) == POINTSMAN_OK);
+  REQUIRE(pointsman_solve(solver, series.instances, nullptr, &series.answers) == POINTSMAN_OK);
+  REQUIRE(pointsman_instances_create(solver, &empty.instances) == POINTSMAN_OK);
+  REQUIRE(pointsman_answers_create(solver, &empty.answers) == POINTSMAN_OK);
+  check_usage_errors(
+      solver, calls_with_null(solver, series.instances, series.answers, empty.instances, empty.answers));
   CHECK(pointsman_instances_count(empty.instances) == 0);
   CHECK(pointsman_answers_count(empty.answers) == 0);
+  OwnProblem own;
+  REQUIRE(make_problem(solver, own) == POINTSMAN_OK);
+  REQUIRE(train_problem(solver, own) == POINTSMAN_OK);
+  check_usage_errors(solver, own_calls_with_null(solver, own.problem, own.model));
   pointsman_solver_free(solver);
 }
 
