@@ -2,7 +2,9 @@
 // An instance as the user gave it, in the user's units and in double precision.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -46,6 +48,10 @@ struct DistanceMatrix {
   std::vector<double> back = {};
 
   bool is_symmetric() const { return back.empty(); }
+  bool has_gaps() const {
+    const auto is_gap = [](double way) { return std::isinf(way); };
+    return std::ranges::any_of(above, is_gap) || std::ranges::any_of(back, is_gap);
+  }
 
   // Where the distance of a and b > a stands in `above`.
   size_t place(int a, int b) const {
@@ -88,12 +94,13 @@ struct Instance {
   bool has_coordinates() const { return matrix == nullptr; }
   // What no network reads, for a message; null: nothing.
   const char* beyond_networks() const {
-    return is_graph(problem)        ? nullptr
-           : matrix                 ? "only distances"
-           : !forced.empty()        ? "forced edges"
-           : !forbidden.empty()     ? "forbidden edges"
-           : start >= 0 || end >= 0 ? "given ends"
-                                    : nullptr;
+    const bool reads_matrix = is_graph(problem) || problem == ProblemKind::kAtsp;
+    return matrix && !reads_matrix        ? "only distances"
+           : matrix && matrix->has_gaps() ? "forbidden ways"
+           : !forced.empty()              ? "forced edges"
+           : !forbidden.empty()           ? "forbidden edges"
+           : start >= 0 || end >= 0       ? "given ends"
+                                          : nullptr;
   }
   bool suits_networks() const { return beyond_networks() == nullptr; }
   const double* item(int i) const { return values.data() + static_cast<size_t>(width()) * i; }

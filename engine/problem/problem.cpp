@@ -28,10 +28,7 @@ const Problem& problem_of(ProblemKind kind) {
   throw std::logic_error("problem_of: no such problem");
 }
 
-bool reads_pairs(const Problem& problem) {
-  constexpr int kAny = 2;
-  return number_rows(problem.kind, kAny) > 1;
-}
+bool reads_pairs(const Problem& problem) { return matrix_count(problem.kind) > 0; }
 
 bool is_better(ProblemKind kind, double a, double b) {
   return problem_of(kind).sense == Sense::kMinimise ? a < b : a > b;

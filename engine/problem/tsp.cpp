@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/problem/atsp.h"
 #include "engine/problem/metric.h"
 #include "engine/problem/problem.h"
 
@@ -194,7 +195,10 @@ extern constinit const Problem kAtspProblem = [] {
   atsp.model_prefix = "atsp";
   atsp.fields = ItemFields::kDistances;
   atsp.has_symmetries = atsp.has_two_opt = false;
+  atsp.features = matrix_features;
   atsp.canonical = canonical_circuit;
+  atsp.make_example = make_circuit_example;
+  atsp.rule_numbers = matrix_numbers;
   return atsp;
 }();
 

@@ -25,10 +25,10 @@ void Sequences::add_items(const float* from, int copy, std::span<const int32_t> 
 }
 
 void Sequences::add_numbers(const double* from, double capacity, std::span<const int32_t> order) {
-  const int rows = number_rows(problem, n);
+  const int rows = number_rows(problem, n), of_pairs = order.empty() ? 0 : matrix_count(problem) * n;
   for (int row = 0; row < rows; ++row) {
-    const bool is_of_item = rows >= n && row < n && !order.empty();
-    const double* const numbers = from + static_cast<size_t>(is_of_item ? order[row] : row) * n;
+    const int read = row < of_pairs ? row - row % n + order[row % n] : row;
+    const double* const numbers = from + static_cast<size_t>(read) * n;
     for (int i = 0; i < n; ++i) weights.push_back(numbers[order.empty() ? i : order[i]]);
   }
   capacities.push_back(capacity);

@@ -123,10 +123,8 @@ EvalMode parse_eval_mode(const std::string& text, ProblemKind problem, int64_t s
 
 std::vector<EvalMode> parse_eval_modes(const std::string& list, ProblemKind problem, int64_t samples,
                                        uint64_t seed) {
-  const bool has_networks = problem_of(problem).fields != ItemFields::kDistances;
-  const std::string usual = !has_networks                        ? "random,local"
-                            : problem_of(problem).has_symmetries ? "greedy,greedy+x8,sample+x8"
-                                                                 : "greedy,sample";
+  const std::string usual =
+      problem_of(problem).has_symmetries ? "greedy,greedy+x8,sample+x8" : "greedy,sample";
   std::istringstream stream(list.empty() ? usual : list);
   stream.exceptions(std::ios::badbit);
   std::vector<EvalMode> modes;

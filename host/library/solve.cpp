@@ -104,8 +104,10 @@ int score(pointsman_solver& solver, const InstanceBatch& instances, const Soluti
   CallWatch watch{given, instances.size()};
   SolveRun& run = solver.ready_run();
   const SolveRequest request = score_request(solver, given);
-  if (!std::ranges::all_of(instances, &Instance::has_coordinates))
-    throw std::invalid_argument("score: an instance has no coordinates, only distances");
+  for (const Instance& instance : instances) {
+    if (!instance.suits_networks())
+      throw std::invalid_argument(std::string("score: an instance has ") + instance.beyond_networks());
+  }
   require_answers_to(instances, solutions);
   run.models.request(request.model, given.untrained != 0);
   try {

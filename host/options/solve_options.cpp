@@ -179,7 +179,9 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
   }
   const bool in_plane = options.mode == Mode::kTwoOpt;
   if ((needs_network(options) || in_plane) && !instance.suits_networks()) {
-    return name + "--mode " + mode.name + ": reads coordinates, and the instance has " +
+    const bool is_matrix = problem.fields == ItemFields::kDistances && !in_plane;
+    return name + "--mode " + mode.name +
+           (is_matrix ? ": networks read no " : ": reads coordinates, and the instance has ") +
            instance.beyond_networks() + "; use local";
   }
   if (in_plane && instance.n() > kMostTourCities) {

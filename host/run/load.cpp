@@ -24,7 +24,7 @@ void require_coordinates(const InstanceBatch& instances, const std::string& path
     const std::string what = instances[i].beyond_networks();
     throw UsageError(
         who + ": " + path + ": instance " + std::to_string(i) + " has " +
-        (instances[i].has_coordinates() ? what + ", which no network reads" : "no coordinates, " + what));
+        (what == "only distances" ? "no coordinates, " + what : what + ", which no network reads"));
   }
 }
 

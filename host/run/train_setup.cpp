@@ -170,9 +170,6 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
                      std::to_string(train.symmetries));
   train.model.problem = *find_problem(request.problem);
   const Problem& problem = problem_of(train.model.problem);
-  if (problem.fields == ItemFields::kDistances)
-    throw UsageError(std::string(problem.title) +
-                     ": no network reads distances; solve --mode local needs none");
   if (reads_pairs(problem) && train.model.n > kMostPairedItems)
     throw UsageError("-n: expected at most " + std::to_string(kMostPairedItems) + " " + problem.items +
                      " of " + name_of(problem.kind) + ", found " + std::to_string(train.model.n));

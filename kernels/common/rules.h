@@ -20,8 +20,9 @@
 //                   chosen without the network; else an item may come back, and the list is made anew, upward
 //   kDropsItems     of monotone rules: not only the chosen item leaves the list
 //   max_steps(n)    items of the longest order
-//   number_rows(n)  rows of n numbers that they read in the user's units (RuleInputs::weights): 0, 1 with a
-//                   number of each item, or more, of which the first n have a number of each pair
+//   number_rows(n)  rows of n numbers that they read (RuleInputs::weights): 0, 1 with a number of each item,
+//   or
+//                   more, of which the first kMatrices n have numbers of each pair; 1 where they do not say
 //   last_resort()   optional: whether an item may be chosen where nothing is feasible
 //   complete()      whether an order may end after so many items
 //   cost()          of an order, what the policy minimises
@@ -29,6 +30,7 @@
 
 #include <stdexcept>
 
+#include "kernels/common/atsp.h"
 #include "kernels/common/colouring.h"
 #include "kernels/common/cvrp.h"
 #include "kernels/common/knapsack.h"
@@ -98,6 +100,14 @@ inline int max_steps(ProblemKind kind, int n) {
 // Rules::number_rows().
 inline int number_rows(ProblemKind kind, int n) {
   return with_rules(kind, [&]<typename Rules>() { return Rules::number_rows(n); });
+}
+
+// How many matrices with a number of each pair these rows begin with.
+inline int matrix_count(ProblemKind kind) {
+  return with_rules(kind, [&]<typename Rules>() -> int {
+    if constexpr (requires { Rules::kMatrices; }) return Rules::kMatrices;
+    return Rules::number_rows(2) > 1 ? 1 : 0;
+  });
 }
 
 // Whether the rules read weights and a capacity.

@@ -87,6 +87,5 @@ struct TspRules {
 };
 
 using PathRules = TspRules;
-using AtspRules = TspRules;  // no network reads its instances yet
 
 }  // namespace pointsman

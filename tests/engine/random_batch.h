@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
@@ -38,6 +39,7 @@ struct RandomBatch {
     std::iota(keys.begin(), keys.end(), 0);
     if (problem == ProblemKind::kTsptw) set_windows();
     if (is_graph(problem)) set_edges(random);
+    if (problem == ProblemKind::kAtsp) set_ways(seed);
     if (!has_capacity(problem)) return;
     const bool is_given = capacity > (problem == ProblemKind::kCvrp ? 8.9 : 0.0);  // every demand must fit
     capacities.assign(count, is_given ? capacity : capacity_for(problem, n));
@@ -78,6 +80,18 @@ struct RandomBatch {
         for (int b = 0; b < a; ++b) edges[a * n + b] = edges[b * n + a] = random() % 2;
       }
     }
+  }
+
+  // Of generated matrices.
+  void set_ways(uint32_t seed) {
+    features.clear();
+    for (const Instance& instance : generate_instances(problem, n, seed, 0, count)) {
+      const std::vector<float> read = problem_of(problem).features(instance, 0.0);
+      features.insert(features.end(), read.begin(), read.end());
+      const RuleNumbers numbers = rule_numbers(instance);
+      weights.insert(weights.end(), numbers.weights.begin(), numbers.weights.end());
+    }
+    capacities.assign(count, 0.0);
   }
 
   static double capacity_for(ProblemKind problem, int n) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -155,7 +156,7 @@ double capacity_left(const Sequence& sequence, const std::vector<int>& order) {
   return left;
 }
 
-// Of TSPTW, in the units of `weights`.
+// Of TSPTW and ATSP, in the units of `weights`.
 double way(const Sequence& s, int from, int to) { return s.weights[from * s.n() + to]; }
 double opens(const Sequence& s, int place) { return s.weights[s.n() * s.n() + place]; }
 double closes(const Sequence& s, int place) { return s.weights[s.n() * (s.n() + 1) + place]; }
@@ -269,6 +270,70 @@ Vector context_of(const Sequence& sequence, const std::vector<int>& order) {
   return {capacity_left(sequence, order) / sequence.capacity};
 }
 
+// Of ATSP: the scaling of each column that is left open after `order`, by item, 0 of the others. The open
+// rows are the present city's and those of cities not yet visited, the open columns these cities' and the
+// first's.
+Vector column_scaling(const Sequence& sequence, const std::vector<int>& order) {
+  const int n = sequence.n();
+  const auto share = [&](int from, int to) { return sequence.weights[(n + from) * n + to]; };
+  Vector scaling(n, 1.0);
+  std::vector<int> left = all_items(n);
+  for (size_t t = 0; t < order.size(); ++t) {
+    left.erase(std::find(left.begin(), left.end(), order[t]));
+    if (t > 0) scaling[order[t]] = 0.0;
+    if (left.size() < 2) continue;
+    std::vector<int> rows = left, columns = left;
+    rows.push_back(order[t]);
+    columns.push_back(order[0]);
+    const auto joins = [&](int from, int to) { return from != to && !(from == order[t] && to == order[0]); };
+    for (int sweep = 0; sweep < 4; ++sweep) {
+      std::map<int, double> row_sums, column_sums;
+      for (int i : rows) {
+        for (int j : columns)
+          if (joins(i, j)) row_sums[i] += share(i, j) * scaling[j];
+      }
+      for (int j : columns) {
+        for (int i : rows)
+          if (joins(i, j)) column_sums[j] += share(i, j) / row_sums[i];
+        scaling[j] = 1.0 / column_sums[j];
+      }
+      const double most = *std::max_element(scaling.begin(), scaling.end());
+      for (int j : columns) scaling[j] = std::max(scaling[j] / most, 1e-15);
+    }
+  }
+  return scaling;
+}
+
+// Of ATSP: what AtspRules::priors() says of each candidate.
+std::vector<Vector> way_priors(const Sequence& sequence, const std::vector<int>& order,
+                               std::span<const int> candidates) {
+  const int n = sequence.n();
+  const auto length = [&](int from, int to) { return sequence.weights[from * n + to] * n / 10.0; };
+  std::vector<Vector> priors(candidates.size(), Vector(6, 0.0));
+  if (order.empty()) return priors;
+  const int last = order.back(), first = order.front();
+  const Vector scaling = column_scaling(sequence, order);
+  const auto share = [&](int to) { return sequence.weights[(n + last) * n + to]; };
+  double total = 0.0;
+  for (int i : candidates) total += share(i) * scaling[i];
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    const int i = candidates[c];
+    double into = 8.0, onward = length(i, first);
+    for (int other : candidates) {
+      if (other == i) continue;
+      into = std::min(into, length(other, i));
+      onward = std::min(onward, length(i, other));
+    }
+    priors[c] = {-std::min(length(last, i), 8.0),
+                 std::log(share(i)),
+                 std::log(share(i) * scaling[i] / total),
+                 into,
+                 -std::min(onward, 8.0),
+                 std::min(length(i, first), 8.0)};
+  }
+  return priors;
+}
+
 double distance(const Sequence& sequence, int a, int b) {
   const Vector from = features_of(sequence, a), to = features_of(sequence, b);
   return std::hypot(from[0] - to[0], from[1] - to[1]);
@@ -314,6 +379,7 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
     for (int i : candidates) features.push_back(colouring_priors(sequence, order, i));
     return features;
   }
+  if (sequence.problem == ProblemKind::kAtsp) return way_priors(sequence, order, candidates);
   const double left = capacity_left(sequence, order);
   if (sequence.problem == ProblemKind::kCvrp) {
     const int last = order.empty() ? 0 : order.back();
@@ -432,7 +498,7 @@ bool is_as_declared(const Sequence& sequence, const std::vector<int>& order, int
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
   if (sequence.own != nullptr) return is_as_declared(sequence, order, item);
   return is_tour_or_path(sequence) || sequence.problem == ProblemKind::kTsptw ||
-         sequence.problem == ProblemKind::kColouring ||
+         sequence.problem == ProblemKind::kAtsp || sequence.problem == ProblemKind::kColouring ||
          sequence.weights[item] <= capacity_left(sequence, order);
 }
 
@@ -757,6 +823,10 @@ double cost(const Sequence& sequence, const std::vector<int>& order) {
       late += std::max(arrival_after(sequence, before, next) - closes(sequence, next), 0.0);
     }
     return (total + (late > 0.0 ? kLatePenalty * (late + sequence.capacity) : 0.0)) / sequence.capacity;
+  }
+  if (sequence.problem == ProblemKind::kAtsp) {
+    for (size_t t = 0; t < order.size(); ++t) total += way(sequence, order[t], order[(t + 1) % order.size()]);
+    return total;
   }
   const size_t open = sequence.problem == ProblemKind::kPath ? 1 : 0;  // no way back
   for (size_t t = 0; t + open < order.size(); ++t) {

@@ -47,6 +47,7 @@ struct Sequence {
   Vector features;  // [n][width()]: x, y; weight, value; or x, y, demand, the depot first; in network units
   // KnapSack, and demands of CVRP: [n], in the capacity's units. TSPTW: [n + 3][n], the ways from each place,
   // when the places open, when they close, and how long visits take. Colouring: [n][n], not 0 where joined.
+  // ATSP: [2][n][n], the ways in units of their mean, and the shares in the assignment problem of all.
   Vector weights;
   double capacity = 0.0;  // TSPTW: the units of these in one network unit
   const OwnDeclared* own =
@@ -55,6 +56,7 @@ struct Sequence {
 
   int width() const {
     return own != nullptr                                                        ? own->width
+           : problem == ProblemKind::kAtsp                                       ? 14
            : problem == ProblemKind::kTsptw                                      ? 4
            : problem == ProblemKind::kCvrp || problem == ProblemKind::kColouring ? 3
                                                                                  : 2;

@@ -284,12 +284,12 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 2080, "arithmetic and rules that all devices share, and of users' own problems"},
+    {"kernels/common/", 2210, "arithmetic and rules that all devices share, and of users' own problems"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7040, "the same on batches, for two families of GPUs and four precisions"},
     {"models/", 1560, "model files, their checks and the cards of the shipped models"},
-    {"engine/problem/", 2520, "seven problems and a user's own: generators, metrics, validation"},
+    {"engine/problem/", 2680, "seven problems and a user's own: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
     {"engine/backend/", 7100, "every call twice, for CPU and CUDA, and of several ranks"},
     {"engine/search/", 5180,

@@ -25,11 +25,11 @@ inline std::unique_ptr<Backend> backend_with(const ModelConfig& config, const st
 // prefixes.
 extern const bool kIsCpuBackend;
 
-// A path's kernels are a tour's but for the cost, and an ATSP has none.
+// A path's kernels are a tour's but for the cost.
 inline std::vector<ProblemKind> all_problems() {
   std::vector<ProblemKind> problems;
   for_each_problem([&](ProblemKind kind) {
-    if (kind != ProblemKind::kPath && kind != ProblemKind::kAtsp) problems.push_back(kind);
+    if (kind != ProblemKind::kPath) problems.push_back(kind);
   });
   return problems;
 }

@@ -59,7 +59,6 @@ double log_prob_of(const TrainOptions& options, const std::vector<float>& parame
 
 TEST_CASE("policy gradient improves the cost of every problem") {
   for_each_problem([](ProblemKind problem) {
-    if (problem_of(problem).fields == ItemFields::kDistances) return;  // no network reads it
     if (problem == ProblemKind::kTsptw) return;  // windows leave eight places hardly a choice; see below
     INFO(name_of(problem));
     TrainOptions options = options_of(problem);
@@ -73,7 +72,6 @@ TEST_CASE("policy gradient improves the cost of every problem") {
 
 TEST_CASE("given solutions of every problem become more probable") {
   for_each_problem([](ProblemKind problem) {
-    if (problem_of(problem).fields == ItemFields::kDistances) return;  // no network reads it
     INFO(name_of(problem));
     TrainOptions options = options_of(problem);
     options.examples = quick_examples(options.model, 12);

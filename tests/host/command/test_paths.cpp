@@ -23,7 +23,7 @@ json only_solution(const Answer& answer) {
 
 }  // namespace
 
-TEST_CASE("atsp: solved, written, verified, and refused where a network would be needed") {
+TEST_CASE("atsp: solved, written, verified; trained, sampled, scored") {
   const Sandbox sandbox;
   sandbox.write("a.atsp", kOneWay);
   REQUIRE(sandbox.run("solve a.atsp -o a.tour").code == 0);
@@ -32,16 +32,38 @@ TEST_CASE("atsp: solved, written, verified, and refused where a network would be
   CHECK(found["problem"] == "atsp");
   CHECK(found["tour"] == json({0, 2, 1, 3}));
   for (const char* const arguments :
-       {"solve a.atsp --mode greedy", "solve a.atsp --mode 2opt", "train atsp -n 20",
-        "generate atsp -n 5 --like numpy", "score a.atsp --solutions a.tour"}) {
+       {"solve a.atsp --mode 2opt", "train atsp -n 201", "generate atsp -n 5 --like numpy"}) {
     INFO(arguments);
     CHECK(sandbox.run(arguments).code == 2);
   }
   REQUIRE(sandbox.run("generate atsp -n 9 -b 3 -s 7 -o set.npy").code == 0);
   CHECK(sandbox.run("solve set.npy --problem atsp").parsed()["solutions"].size() == 3);
-  const json rows = sandbox.run("eval set.npy --problem atsp --format json").parsed();
+  const std::string train = "train atsp -n 9 --layers 1 -b 4 --rollouts 4 --steps 3 -o m.safetensors";
+  REQUIRE(sandbox.run(train).code == 0);
+  const json rows =
+      sandbox.run("eval set.npy --problem atsp -m ./m.safetensors -n 32 --format json").parsed();
   INFO(rows.dump());
   CHECK(rows["rows"].size() == 2);
+  REQUIRE(sandbox.run("solve set.npy --problem atsp -m ./m.safetensors --mode sample -n 9 -o s.json").code ==
+          0);
+  const json sampled = json::parse(sandbox.read("s.json"))["solutions"];
+  const json scores =
+      sandbox.run("score set.npy --problem atsp -m ./m.safetensors --solutions s.json").parsed();
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(scores["solutions"][i]["log_prob"].get<double>() == Approx(sampled[i]["log_prob"].get<double>()));
+  CHECK(sandbox
+            .run("train atsp -n 9 --init ./m.safetensors --instances set.npy --steps 2 -b 2 --rollouts 2 -o "
+                 "t.safetensors")
+            .code == 0);
+  CHECK(sandbox.run("solve set.npy --problem atsp -o t.npy --format npy").code == 0);
+  CHECK(sandbox
+            .run("train atsp -n 9 --init ./m.safetensors --instances set.npy --solutions t.npy --steps 2 -b "
+                 "2 -o u.safetensors")
+            .code == 0);
+  sandbox.write("gap.json",
+                R"({"problem": "atsp", "distance_matrix": [[0, 3, null], [4, 0, 5], [8, 6, 0]]})");
+  CHECK_THAT(sandbox.run("solve gap.json -m ./m.safetensors --mode greedy").err,
+             has_text("--mode greedy: networks read no forbidden ways; use local"));
 }
 
 TEST_CASE("path: the network's samples and local search answer, given ends only local search") {

@@ -473,6 +473,15 @@ TEST_CASE("decode_general: colourings of graphs of every size") {
   }
 }
 
+TEST_CASE("decode_general: asymmetric tours of every length") {
+  for (const int n : {1, 2, 3, 16, 17, 33}) {
+    Case c = small_case(ProblemKind::kAtsp, n);
+    expect_cpu_rollouts(c);
+    c.decode = Decode::kGreedy;
+    expect_cpu_rollouts(c);
+  }
+}
+
 TEST_CASE("decode_general: glimpses, centring, wide references") {
   for (const int glimpses : {0, 1, 2}) {
     for (const float scale : {4.0f, 200.0f}) {

@@ -177,6 +177,16 @@ TEST_CASE("cuda: colourings are the CPU's, to the last bit") {
   }
 }
 
+TEST_CASE("cuda: asymmetric tours are the CPU's, to the last bit") {
+  for (int n : {1, 2, 3, 21, 33}) {
+    ModelConfig config = config_for(ProblemKind::kAtsp, n);
+    expect_the_cpus_answers(config, 0.0);
+    config.has_prior = true;
+    expect_the_cpus_answers(config, 0.0);
+    expect_the_cpus_answers(with_attention(config), 0.0);
+  }
+}
+
 TEST_CASE("cuda: the CPU's routes of two customers", "[race]") {
   expect_the_cpus_answers(config_for(ProblemKind::kCvrp, 3), 9.0);
   expect_the_cpus_answers(with_attention(config_for(ProblemKind::kCvrp, 3), 1), 9.0);
