@@ -2,6 +2,7 @@
 #include "engine/problem/atsp.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "engine/problem/metric.h"
@@ -56,12 +57,17 @@ Matrix affinities_of(int n, Matrix ways) {
       entry = a == b ? 0.0 : limited(exp_f32(static_cast<float>(-entry * n)));
     }
   }
-  for (int sweep = 0; sweep < 2 * kSweepsOfAll; ++sweep) {
+  std::vector<double> columns(n);
+  for (int sweep = 0; sweep < kSweepsOfAll; ++sweep) {
+    std::ranges::fill(columns, 0.0);
     for (int a = 0; a < n; ++a) {
-      const auto at = [&](int b) -> double& { return ways[sweep % 2 == 0 ? a * n + b : b * n + a]; };
-      double total = 0.0;
-      for (int b = 0; b < n; ++b) total += at(b);
-      for (int b = 0; b < n; ++b) at(b) /= total;
+      double* const row = &ways[a * n];
+      const double scale = 1.0 / std::accumulate(row, row + n, 0.0);
+      for (int b = 0; b < n; ++b) columns[b] += row[b] *= scale;
+    }
+    for (double& column : columns) column = 1.0 / column;
+    for (int a = 0; a < n; ++a) {
+      for (int b = 0; b < n; ++b) ways[a * n + b] *= columns[b];
     }
   }
   for (int a = 0; a < n; ++a) {

@@ -94,13 +94,13 @@ struct Instance {
   bool has_coordinates() const { return matrix == nullptr; }
   // What no network reads, for a message; null: nothing.
   const char* beyond_networks() const {
-    const bool reads_matrix = is_graph(problem) || problem == ProblemKind::kAtsp;
-    return matrix && !reads_matrix        ? "only distances"
-           : matrix && matrix->has_gaps() ? "forbidden ways"
-           : !forced.empty()              ? "forced edges"
-           : !forbidden.empty()           ? "forbidden edges"
-           : start >= 0 || end >= 0       ? "given ends"
-                                          : nullptr;
+    const bool is_atsp = problem == ProblemKind::kAtsp;
+    return matrix && !is_atsp && !is_graph(problem)  ? "only distances"
+           : matrix && is_atsp && matrix->has_gaps() ? "forbidden ways"
+           : !forced.empty()                         ? "forced edges"
+           : !forbidden.empty()                      ? "forbidden edges"
+           : start >= 0 || end >= 0                  ? "given ends"
+                                                     : nullptr;
   }
   bool suits_networks() const { return beyond_networks() == nullptr; }
   const double* item(int i) const { return values.data() + static_cast<size_t>(width()) * i; }

@@ -114,10 +114,7 @@ void write_unit_square(const Instance& instance, float* features) {
 }
 
 bool forbids_ways(const Instance& instance) {
-  if (!instance.matrix) return !instance.forbidden.empty();
-  const auto is_infinite = [](double way) { return std::isinf(way); };
-  return std::ranges::any_of(instance.matrix->above, is_infinite) ||
-         std::ranges::any_of(instance.matrix->back, is_infinite);
+  return instance.matrix ? instance.matrix->has_gaps() : !instance.forbidden.empty();
 }
 
 bool has_integer_distances(const Instance& instance) {

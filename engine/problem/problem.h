@@ -63,7 +63,7 @@ struct Problem {
   bool has_two_opt;       // an answer is a tour, which TwoOptDevice can search
 
   // The instance as the network reads it, [n][F]; empty where it has no features that a network could read.
-  // std::invalid_argument for an instance without coordinates.
+  // std::invalid_argument where Instance::beyond_networks() has a reason.
   std::vector<float> (*features)(const Instance& instance, double trained_capacity);
   // As validate_solution(), of an order whose items exist and are distinct.
   std::string (*validate)(const Instance& instance, Solution& solution);

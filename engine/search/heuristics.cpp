@@ -168,7 +168,8 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
   }
   const Problem& problem = problem_of(instance);
   const std::optional<Graph> graph = problem.has_labels ? std::make_optional<Graph>(instance) : std::nullopt;
-  const RuleNumbers numbers = graph ? RuleNumbers{} : rule_numbers(instance);
+  const bool takes_all = holds_tours(problem) && !problem.has_first && !instance.own;
+  const RuleNumbers numbers = graph || takes_all ? RuleNumbers{} : rule_numbers(instance);
   Order best;
   double best_objective = 0.0, best_violation = 0.0;
   Status status = Status::kDone;
@@ -177,8 +178,11 @@ Solution random_search(const Instance& instance, uint64_t key, int64_t samples, 
       status = control.check();
     if (status != Status::kDone) break;
     Order order = input_order(seed, key, static_cast<uint32_t>(sample), instance.n());
-    order = graph ? first_fit_colours(*graph, order)
-                  : with_what_is_given(instance, feasible_part(problem.kind, numbers, order));
+    if (graph) {
+      order = first_fit_colours(*graph, order);
+    } else {
+      order = with_what_is_given(instance, takes_all ? order : feasible_part(problem.kind, numbers, order));
+    }
     const double objective = problem.objective(instance, order);
     const double violation = std::isfinite(objective) ? 0.0 : checked_solution(instance, order).violation;
     const bool is_worse = violation != best_violation ? violation > best_violation

@@ -12,6 +12,7 @@
 
 #include "engine/problem/instance.h"
 #include "engine/problem/problem.h"
+#include "kernels/common/rules.h"
 #include "kernels/tools/stop_token.h"
 
 namespace pointsman {
@@ -107,10 +108,11 @@ inline SearchControl limit_each(const SearchControl& control, int64_t turns) {
 }
 
 // Rollouts of n items that one call may hold: 16,384, or 4 million items (some 50 MB with their features).
-// Where the rules read n^2 numbers of a sequence, 32 million of these (256 MB).
+// Where the rules read numbers of pairs, 32 million numbers (256 MB).
 inline int64_t largest_call(const Problem& problem, int n) {
   const int64_t items = std::max(n, 1), most = std::clamp<int64_t>(4'000'000 / items, 1, 16384);
-  return reads_pairs(problem) ? std::clamp<int64_t>(32'000'000 / (items * items), 1, most) : most;
+  if (!reads_pairs(problem)) return most;
+  return std::clamp<int64_t>(32'000'000 / (items * number_rows(problem.kind, std::max(n, 1))), 1, most);
 }
 
 // Grows with what one rollout of n items costs: the recurrences are linear in n, the attention is quadratic.

@@ -41,8 +41,8 @@ A mode is greedy, sample, active or auto, then any of +NUMBER (samples), +x8 (th
 greedy edges, Lin-Kernighan moves, +NUMBER kicks; CVRP: savings, TSPTW: closing times, colouring: DSATUR, +NUMBER kicks),
 2opt (TSP: 2-opt and Or-opt moves, +NUMBER kicks), random (the best of +NUMBER random orders), ratio (KnapSack:
 greedy by value/weight), exact (KnapSack, colouring: branch and bound; TSPTW: dynamic programming), savings (CVRP:
-Clarke and Wright) and dsatur (colouring: Brelaz). The default is greedy, greedy+x8 and sample+x8; greedy and sample
-for KnapSack and colouring; random and local for ATSP.)";
+Clarke and Wright) and dsatur (colouring: Brelaz). The default is greedy, greedy+x8 and sample+x8, or greedy and
+sample where an instance has no symmetries.)";
 
 struct EvalFlags {
   Words files;

@@ -31,9 +31,6 @@ int run_score(const ScoreFlags& flags, const CommonOptions& common) {
   OutputFile file = open_output(common);
   const InstanceBatch instances = load_instances(flags.file, flags.input);
   require_coordinates(instances, flags.file, "score");
-  for (const Instance& instance : instances) {
-    if (std::string wrong = too_many_pairs(instance); !wrong.empty()) throw UsageError("score: " + wrong);
-  }
   const SolutionBatch solutions = load_solutions(flags.solutions, instances);
   SolveRun run(common.device, flags.model, false, run_log(), process_ranks());
   Json rows = Json::array();

@@ -133,7 +133,8 @@ void check_uniform(const InstanceBatch& instances) {
 // Throws OutputRefused for what an array cannot hold.
 void check_writable(const InstanceBatch& instances) {
   check_uniform(instances);
-  if (!std::ranges::all_of(instances, &Instance::suits_networks) || is_graph(instances[0].problem))
+  if (!std::ranges::all_of(instances, &Instance::suits_networks) ||
+      !std::ranges::all_of(instances, &Instance::has_coordinates))
     throw OutputRefused(
         "an array of coordinates holds no matrix, forced or forbidden edges or ends; use json");
   const auto is_euclidean = [](const Instance& instance) { return instance.metric == Metric::kEuclidean; };

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problems of the caller's own: what they are made of, their trainings, models and answers.
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
-#include <limits>
+#include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 
+#include "host/formats/formats.h"
 #include "host/formats/text_scan.h"
 #include "host/library/calls.h"
 #include "host/options/call_options.h"
@@ -54,9 +58,18 @@ OwnProblem::Cost cost_of(const pointsman_problem_options& options) {
   };
 }
 
-void require_finite(const double* numbers, size_t count, const char* name) {
-  if (!std::all_of(numbers, numbers + count, [](double number) { return std::isfinite(number); }))
-    throw InputError(name, 0, "expected finite numbers");
+// Throws InputError naming the first number of [count][n][width] that is not finite.
+void require_finite(const double* numbers, std::array<size_t, 3> shape, const char* name) {
+  const auto [count, n, width] = shape;
+  const double* const end = numbers + count * n * width;
+  const double* const wrong =
+      std::find_if_not(numbers, end, [](double number) { return std::isfinite(number); });
+  if (wrong == end) return;
+  const auto place = static_cast<size_t>(wrong - numbers);
+  throw InputError(name, 0,
+                   "[" + std::to_string(place / (n * width)) + "][" + std::to_string(place / width % n) +
+                       "][" + std::to_string(place % width) + "]: expected a finite number, found " +
+                       number_text(*wrong));
 }
 
 OwnProblem::Draw draw_of(const pointsman_problem_options& options) {
@@ -66,19 +79,22 @@ OwnProblem::Draw draw_of(const pointsman_problem_options& options) {
     const auto rows = static_cast<size_t>(count), each = static_cast<size_t>(n);
     std::vector<double> items(rows * each * width, std::nan(""));
     check_result(draw(user, seed, first, rows, each, items.data()));
-    require_finite(items.data(), items.size(), "instances");
+    require_finite(items.data(), {rows, each, width}, "instances");
     return items;
   };
 }
 
 OwnDefinition definition_of(const pointsman_problem_options& options) {
   required(options.cost, "cost");
-  refuse_unless(options.width >= 1 && options.width <= kMostOwnNumbers,
-                "width: expected 1 to 16 numbers an item, found " + std::to_string(options.width));
+  refuse_unless(options.width >= 1 && options.width <= kMostOwnFeatures,
+                "width: expected 1 to " + std::to_string(kMostOwnFeatures) + " numbers an item, found " +
+                    std::to_string(options.width));
   refuse_unless(options.weight >= -1 && options.weight < static_cast<int64_t>(options.width),
                 "weight: expected one of " + std::to_string(options.width) +
                     " numbers of an item, or -1, found " + std::to_string(options.weight));
   refuse_unless(std::isfinite(options.capacity), "capacity: expected a finite number");
+  refuse_unless(options.weight >= 0 || options.capacity == 0.0, "capacity: needs a weight");
+  refuse_unless(options.pairs <= kLargestSize, "pairs: expected at most " + std::to_string(kLargestSize));
   refuse_unless(options.weight < 0 || options.last == POINTSMAN_NO_ITEM,
                 "last: does not go with a weight, where nobody knows which item fits last");
   refuse_unless(options.maximise == 0 || options.maximise == 1,
@@ -100,7 +116,8 @@ OwnDefinition definition_of(const pointsman_problem_options& options) {
 }
 
 int checked_size(size_t n) {
-  refuse_unless(n >= 2 && n <= 10000, "n: expected 2 to 10000 items, found " + std::to_string(n));
+  refuse_unless(n >= 1 && n <= kLargestSize,
+                "n: expected 1 to " + std::to_string(kLargestSize) + " items, found " + std::to_string(n));
   return static_cast<int>(n);
 }
 
@@ -133,7 +150,6 @@ void set_train_options(const pointsman_solver& solver, const pointsman_train_opt
   if (!has_steps) training.options.set("minutes", given.minutes);
 }
 
-// What train_own() is asked, and afterwards told.
 int train(pointsman_solver& solver, const OwnDefinition& definition, int n,
           const pointsman_train_options& given, pointsman_model** model) {
   refuse_unless(definition.draw != nullptr, "the problem has no instances to train on: its draw is NULL");
@@ -143,7 +159,7 @@ int train(pointsman_solver& solver, const OwnDefinition& definition, int n,
   training.options.set("size", int64_t{n});
   std::atomic<bool> cancelled = false;
   training.interrupted = [&] { return cancelled.load(); };
-  const int64_t tours = training.request.options.tours_a_step();
+  training.warn = solver.log.warn;
   int64_t before = 0;
   if (given.init != nullptr) {
     training.init = &given.init->model;
@@ -154,7 +170,7 @@ int train(pointsman_solver& solver, const OwnDefinition& definition, int n,
   }
   if (given.progress != nullptr) {
     training.tell = [&](const TrainProgress& line) {
-      const pointsman_training told = training_of(line, before + tours * line.step, 0.0);
+      const pointsman_training told = training_of(line, before + line.tours, 0.0);
       if (given.progress(given.progress_user, &told) != 0) cancelled = true;
     };
   }
@@ -170,6 +186,9 @@ int train(pointsman_solver& solver, const OwnDefinition& definition, int n,
   } catch (const CallStopped&) {
     call.rethrow();
     return POINTSMAN_CANCELLED;
+  } catch (...) {
+    call.rethrow();
+    throw;
   }
 }
 
@@ -179,13 +198,14 @@ template <typename Work>
 int with_instances(const OwnDefinition& definition, const OwnScaling* scaling, const double* items,
                    size_t count, size_t n, const Work& work) {
   const int size = checked_size(n);
-  const size_t numbers = count * n * static_cast<size_t>(definition.width);
-  if (count > 0) require_finite(required(items, "items"), numbers, "items");
+  const auto width = static_cast<size_t>(definition.width), each = n * width;
+  refuse_unless(count <= PTRDIFF_MAX / sizeof(double) / each, "count: more instances than memory has places");
+  if (count > 0) require_finite(required(items, "items"), {count, n, width}, "items");
   refuse_unless(scaling == nullptr || scaling->width() == definition.width,
                 "model: expected one of " + std::to_string(definition.width) + " numbers an item");
   OwnCall call(definition);
   InstanceBatch instances;
-  add_own_instances(scaling == nullptr ? call.problem() : call.problem(*scaling), {items, numbers}, size,
+  add_own_instances(scaling == nullptr ? call.problem() : call.problem(*scaling), {items, count * each}, size,
                     instances);
   try {
     const int status = work(call, instances);
@@ -194,6 +214,9 @@ int with_instances(const OwnDefinition& definition, const OwnScaling* scaling, c
   } catch (const CallStopped&) {
     call.rethrow();
     return POINTSMAN_CANCELLED;
+  } catch (...) {
+    call.rethrow();
+    throw;
   }
 }
 
@@ -209,8 +232,11 @@ SolutionBatch solutions_of(const int32_t* orders, size_t count, size_t n) {
 
 // Without a mode, by the numbers that are given.
 SolveRequest own_request(pointsman_solver& solver, pointsman_solve_options given) {
-  if (given.mode == nullptr && !solver.settings.contains("mode"))
-    given.mode = given.steps > 0 ? "active" : given.samples > 0 ? "sample" : "greedy";
+  const auto has = [&](const char* name, int64_t number) {
+    return number > 0 || solver.settings.contains(name);
+  };
+  if (!has("mode", given.mode != nullptr ? 1 : 0))
+    given.mode = has("steps", given.steps) ? "active" : has("samples", given.samples) ? "sample" : "greedy";
   const SolveRequest request = solve_request(solver, given);
   const Mode mode = request.options.mode;
   refuse_unless(mode == Mode::kGreedy || mode == Mode::kSample || mode == Mode::kActive,
@@ -229,6 +255,9 @@ int solve(pointsman_solver& solver, OwnCall& call, const Model& model, const Ins
   SolveJob job(instances, given.first_row, std::move(options),
                within_limits(watch.start, request.time_limit, request.limit_each));
   job.control.interrupted = [&] { return watch.is_cancelled(); };
+  job.control.report.warn = solver.log.warn;
+  job.sink = [&](size_t, Solution&&) { ++watch.answered; };
+  check_instances(job.options, job.instances);
   answers.solutions = solve_own(call, solver.cpu_engine(), model, instances, std::move(job),
                                 improves ? std::optional(kicks.value_or(0)) : std::nullopt);
   const bool is_cut_short = std::ranges::any_of(
@@ -279,7 +308,9 @@ int pointsman_model_read(pointsman_solver* solver, const char* path, pointsman_m
   return call_with(solver, [&] {
     required(model, "model");
     Model read = read_own_model(required(path, "path"));
-    const pointsman_training training = training_of({}, read.config.training_tours, 0.0);
+    TrainProgress none;
+    none.train_cost = none.val_cost = std::nan("");
+    const pointsman_training training = training_of(none, read.config.training_tours, 0.0);
     *model = new pointsman_model{std::move(read), training};
   });
 }

@@ -179,7 +179,7 @@ std::string wrong_options(const SolveOptions& options, const Instance& instance)
   }
   const bool in_plane = options.mode == Mode::kTwoOpt;
   if ((needs_network(options) || in_plane) && !instance.suits_networks()) {
-    const bool is_matrix = problem.fields == ItemFields::kDistances && !in_plane;
+    const bool is_matrix = problem.fields == ItemFields::kDistances;
     return name + "--mode " + mode.name +
            (is_matrix ? ": networks read no " : ": reads coordinates, and the instance has ") +
            instance.beyond_networks() + "; use local";

@@ -10,10 +10,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +23,7 @@
 #include "host/python/call.h"
 #include "host/python/options.h"
 #include "host/python/solver.h"
+#include "host/run/log.h"
 #include "host/run/own_problem.h"
 #include "models/parameter_file.h"
 
@@ -158,6 +157,7 @@ void train_own_by_options(const Definition& definition, const Doubles& sample, c
     training.sample.assign(sample.data(), sample.data() + sample.size());
     training.interrupted = interrupted;
     training.tell = tell;
+    training.warn = log_warning;
     trained = train_own(call, training);
   };
   const auto done = [&] {
@@ -195,8 +195,11 @@ OwnAnswers solve_own_by_options(const Definition& definition, const Model& model
     const InstanceBatch instances = own_instances(items, problem);
     SolveJob job(instances, 0, request.options, within_limits(start, request.time_limit, request.limit_each));
     job.control.interrupted = stopped;
+    job.control.report.warn = log_warning;
     Engine engine(device_request(device));
     answers.solutions = solve_own(call, engine, model, instances, std::move(job), kicks);
+    const auto is_unsolved = [](const Solution& solution) { return solution.status == Status::kUnsolved; };
+    if (call.stopped() && std::ranges::any_of(answers.solutions, is_unsolved)) throw CallStopped();
     answers.callback_seconds = problem->seconds();
   });
   answers.solving_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -279,7 +282,7 @@ void bind_own(nb::module_& module) {
     const std::span<const char* const> names = own_train_options();
     return std::vector<std::string>(names.begin(), names.end());
   });
-  module.attr("MOST_OWN_NUMBERS") = kMostOwnNumbers;
+  module.attr("MOST_OWN_NUMBERS") = kMostOwnFeatures;
   module.attr("SCALING_INSTANCES") = kScalingInstances;
   nb::class_<Definition>(module, "OwnProblem")
       .def(

@@ -38,6 +38,7 @@ void run_training(const nb::object& callback, const TrainingWork& work, const st
   SignalWatch watch;
   std::atomic<bool> stop{false};
   std::optional<nb::python_error> thrown;
+  std::exception_ptr stopped_early;  // before there was a result
   // Asked by worker threads too, for whom Python's signals are not.
   const auto interrupted = [&] {
     if (std::this_thread::get_id() == caller && watch.stopped()) stop = true;
@@ -57,7 +58,15 @@ void run_training(const nb::object& callback, const TrainingWork& work, const st
   };
   {
     const Unlocked unlocked;
-    work(interrupted, tell);
+    try {
+      work(interrupted, tell);
+    } catch (const CallStopped&) {
+      stopped_early = std::current_exception();
+    }
+  }
+  if (stopped_early) {
+    watch.rethrow();
+    std::rethrow_exception(stopped_early);
   }
   done();
   if (thrown) throw *std::exchange(thrown, std::nullopt);

@@ -9,7 +9,6 @@
 #include "engine/search/local/order_search.h"
 #include "host/formats/input_file.h"
 #include "host/options/call_options.h"
-#include "host/run/log.h"
 #include "host/run/train_setup.h"
 #include "models/parameter_layout.h"
 
@@ -66,10 +65,10 @@ OwnScaling ranges_of(std::span<const double> sample, int width) {
   return scaling;
 }
 
-OwnScaling scaling_of(OwnCall& call, const OwnTraining& training, int width) {
-  const std::shared_ptr<const OwnProblem> problem = call.problem();
+// problem: without a scaling.
+OwnScaling scaling_of(const std::shared_ptr<const OwnProblem>& problem, const OwnTraining& training) {
   const int n = training.request.options.model.n;
-  OwnScaling scaling = ranges_of(training.sample, width);
+  OwnScaling scaling = ranges_of(training.sample, problem->width());
   InstanceBatch instances;
   add_own_instances(problem, training.sample, n, instances);
   double deviations = 0.0;
@@ -137,7 +136,7 @@ struct OwnTrainer {
     control.interrupted = [this] {
       return call.stopped() || (training.interrupted && training.interrupted());
     };
-    control.report.warn = log_warning;
+    control.report.warn = training.warn;
     return train(engine.backend(), {options, initial, resume, control, tell});
   }
 
@@ -221,13 +220,14 @@ OwnTrained train_own(OwnCall& call, OwnTraining& training) {
   const std::shared_ptr<const OwnProblem> plain = call.problem();
   plain->declared(options.model.n);
   const OwnScaling scaling =
-      training.init != nullptr ? training.init->config.own : scaling_of(call, training, plain->width());
+      training.init != nullptr ? training.init->config.own : scaling_of(plain, training);
   OwnTrainer trainer{call, training, prepare_own_training(training, scaling)};
   const std::shared_ptr<const OwnProblem> problem = options.own = call.problem(scaling);
   double limit = training.time_limit;
   if (training.minutes) {
     TrainResult trial = trainer.run_trial();
-    if (trial.status == Status::kInterrupted) return {std::move(trial), problem->seconds()};
+    if (trial.status == Status::kInterrupted)
+      return {std::move(trial), plain->seconds() + problem->seconds()};
     const std::chrono::duration<double> taken = Clock::now() - start;
     const double left = std::max(60.0 * *training.minutes - taken.count(), 1.0);
     const double steps =
@@ -237,19 +237,26 @@ OwnTrained train_own(OwnCall& call, OwnTraining& training) {
   }
   set_course(training.options, options);
   TrainResult result = trainer.run(options, limit, training.request.resume, training.tell);
-  return {std::move(result), problem->seconds()};
+  return {std::move(result), plain->seconds() + problem->seconds()};
 }
 
 SolutionBatch solve_own(OwnCall& call, Engine& engine, const Model& model, const InstanceBatch& instances,
                         SolveJob job, std::optional<int64_t> kicks) {
-  SolutionBatch solutions(instances.size());
-  job.sink = [&](size_t i, Solution&& solution) { solutions[i] = std::move(solution); };
+  SolutionBatch solutions(instances.size(), unsolved());
+  const SolutionSink told = std::exchange(job.sink, [&](size_t i, Solution&& solution) {
+    solutions[i] = std::move(solution);
+    if (told && !kicks) told(i, {});
+  });
   job.control.interrupted = [&call, asked = std::move(job.control.interrupted)] {
     return call.stopped() || (asked && asked());
   };
-  job.control.report.warn = log_warning;
-  engine.solve(&model, job);
-  if (kicks) improve_orders(instances, job.rows, solutions, {*kicks, job.options.seed}, job.control);
+  try {
+    engine.solve(&model, job);
+    if (kicks) improve_orders(instances, job.rows, solutions, {*kicks, job.options.seed}, job.control);
+  } catch (const CallStopped&) {
+    if (!call.stopped()) throw;
+  }
+  for (size_t i = 0; told && kicks && i < solutions.size(); ++i) told(i, {});
   for (Solution& solution : solutions) {
     for (double* cost : {&solution.objective, &solution.unrounded, &solution.network_objective})
       *cost *= call.sign();

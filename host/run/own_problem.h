@@ -19,7 +19,6 @@
 
 namespace pointsman {
 
-inline constexpr int kMostOwnNumbers = 16;     // of an item
 inline constexpr int kScalingInstances = 256;  // that a scaling is taken from
 
 // The functions may throw; CallStopped only ends the call.
@@ -76,11 +75,14 @@ struct OwnTraining {
   double time_limit = 0;  // seconds; 0: none
   // How long, by which the number of steps is chosen; none: as many as the request says.
   std::optional<double> minutes;
-  OptionSet options;                               // of the members above
-  const Model* init = nullptr;                     // to start from
-  std::vector<double> sample;                      // [count][n][F] instances that the scaling is taken from
-  std::function<bool()> interrupted;               // may be empty; several threads may call it at once
-  std::function<void(const TrainProgress&)> tell;  // of each line of the log; may be empty
+  OptionSet options;            // of the members above
+  const Model* init = nullptr;  // to start from
+  std::vector<double> sample;   // [count][n][F] instances that the scaling is taken from
+  // May be empty: whether to end it, which several threads may ask at once, and who is told each line of the
+  // log, and what went wrong and is tried again.
+  std::function<bool()> interrupted;
+  std::function<void(const TrainProgress&)> tell;
+  std::function<void(const std::string&)> warn;
 };
 
 struct OwnTrained {
@@ -93,8 +95,9 @@ struct OwnTrained {
 // the parameters up to then; before the first step it may throw CallStopped.
 OwnTrained train_own(OwnCall& call, OwnTraining& training);
 
-// The best order of each instance, with costs in the user's sense; the job is of these instances, and needs
-// no sink. kicks: of the local search that follows; none: no such search.
+// The best order of each instance, with costs in the user's sense. The job is of these instances; its sink is
+// told of each answer that is final, and given none. kicks: of the local search that follows; none: no such
+// search. Where a function of the user's stops it, instances may be left unsolved.
 SolutionBatch solve_own(OwnCall& call, Engine& engine, const Model& model, const InstanceBatch& instances,
                         SolveJob job, std::optional<int64_t> kicks);
 

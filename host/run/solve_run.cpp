@@ -123,6 +123,9 @@ void SolveRun::solve(const SolveJob& job) {
 
 std::vector<double> SolveRun::score(const InstanceBatch& instances, const SolutionBatch& solutions,
                                     float temperature, const StopToken& stop) {
+  for (const Instance& instance : instances) {
+    if (std::string wrong = too_many_pairs(instance); !wrong.empty()) throw UsageError("score: " + wrong);
+  }
   std::vector<double> log_probs;
   for (size_t begin = 0, end = 0; begin < instances.size(); begin = end) {
     const Model& model = models.get(instances[begin].problem, instances[begin].n());

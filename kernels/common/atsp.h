@@ -155,7 +155,9 @@ struct AtspRules {
     for (; j + 8 <= n; j += 8) {
       for (int l = 0; l < 8; ++l) sums[l] += affinity(i, j + l) * at(j + l);
     }
-    for (int l = 0; j + l < n; ++l) sums[l] += affinity(i, j + l) * at(j + l);
+    for (int l = 0; l < 8; ++l) {
+      if (j + l < n) sums[l] += affinity(i, j + l) * at(j + l);
+    }
     for (int step = 4; step > 0; step /= 2) {
       for (int l = 0; l < step; ++l) sums[l] += sums[l + step];
     }

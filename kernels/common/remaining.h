@@ -13,7 +13,8 @@ struct OwnDeclared;  // kernels/common/own.h
 
 // What the rules of one sequence are made from.
 struct RuleInputs {
-  // [Rules::number_rows(n)][n]: weights in the capacity's units, or TimedPlaces (tsptw.h); null: no rows
+  // [Rules::number_rows(n)][n]: weights in the capacity's units, or what TsptwRules, ColouringRules and
+  // AtspRules say; null: no rows
   const double* weights = nullptr;
   double capacity = 0.0;              // or the user's units of one network unit (TsptwRules)
   bool stop_at_first_misfit = false;  // Policy's

@@ -21,8 +21,8 @@
 //   kDropsItems     of monotone rules: not only the chosen item leaves the list
 //   max_steps(n)    items of the longest order
 //   number_rows(n)  rows of n numbers that they read (RuleInputs::weights): 0, 1 with a number of each item,
-//   or
-//                   more, of which the first kMatrices n have numbers of each pair; 1 where they do not say
+//                   or more, of which the first kMatrices n have numbers of each pair (the first n where they
+//                   have no kMatrices)
 //   last_resort()   optional: whether an item may be chosen where nothing is feasible
 //   complete()      whether an order may end after so many items
 //   cost()          of an order, what the policy minimises
@@ -102,12 +102,14 @@ inline int number_rows(ProblemKind kind, int n) {
   return with_rules(kind, [&]<typename Rules>() { return Rules::number_rows(n); });
 }
 
+template <typename Rules>
+inline constexpr int kMatricesOf = Rules::number_rows(2) > 1 ? 1 : 0;
+template <typename Rules>
+requires(Rules::kMatrices > 0) inline constexpr int kMatricesOf<Rules> = Rules::kMatrices;
+
 // How many matrices with a number of each pair these rows begin with.
 inline int matrix_count(ProblemKind kind) {
-  return with_rules(kind, [&]<typename Rules>() -> int {
-    if constexpr (requires { Rules::kMatrices; }) return Rules::kMatrices;
-    return Rules::number_rows(2) > 1 ? 1 : 0;
-  });
+  return with_rules(kind, [&]<typename Rules>() { return kMatricesOf<Rules>; });
 }
 
 // Whether the rules read weights and a capacity.

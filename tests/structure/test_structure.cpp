@@ -299,10 +299,10 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"engine/engine.", 450, "the facade"},
     {"host/formats/", 6280, "readers of two dozen formats and their habits, writers of seven"},
     {"host/options/", 1200, "the table of options and its types"},
-    {"host/run/", 2450, "what the program and the libraries share"},
-    {"host/library/", 2090, "the C interface, own problems, and its C++ header"},
+    {"host/run/", 2460, "what the program and the libraries share"},
+    {"host/library/", 2130, "the C interface, own problems, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
-    {"host/python/", 3520, "the package, its bindings, own problems, and the files of other programs"},
+    {"host/python/", 3530, "the package, its bindings, own problems, and the files of other programs"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
     {"bench/", 4180, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
@@ -690,7 +690,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 2081 lines, at most 2080"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 2211 lines, at most 2210"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

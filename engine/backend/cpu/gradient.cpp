@@ -103,7 +103,7 @@ struct TileGradient {
       const int position = static_cast<int>(std::find(list, list + count, items[step]) - list);
       if (position == count) return;  // not an order that this problem allows: its rest has no gradient
       if (count > 1) {
-        meter.check(count);
+        meter.check(kMatricesOf<Rules> > 0 ? n * n : count);
         const size_t at = static_cast<size_t>(step) * rows + row;
         ask_for_next(step, at);
         const float* prior = w.prior.of(rules, {features, list, count, step > 0 ? items[step - 1] : -1});

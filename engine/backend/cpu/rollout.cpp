@@ -303,7 +303,7 @@ struct TileRollout {
       const bool states = make_products(parents, first, last);
       if (request.decode == Decode::kSample) make_uniforms(parents, first, last);
       for (size_t g = first; g < last; ++g) {
-        meter.check(kHasLastResort<Rules> ? n * n : parents.groups[g].remaining);  // its rules look at pairs
+        meter.check(kMatricesOf<Rules> > 0 ? n * n : parents.groups[g].remaining);  // its rules look at pairs
         choose(parents, children, g, states, w.products.data() + (g - first) * (kGates + kHidden));
       }
     }

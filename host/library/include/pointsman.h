@@ -47,8 +47,8 @@ enum {
   POINTSMAN_USAGE = 2,     // an argument or option, a combination of them, a file that is there already
   POINTSMAN_INPUT = 3,     // bad input or model
   POINTSMAN_RESOURCE = 4,  // memory, disk, device
-  // The progress callback asked for it. The answers hold the best so far; an instance without any answer yet
-  // is POINTSMAN_UNSOLVED.
+  // The progress callback asked for it, or a function of an own problem. The answers hold the best so far; an
+  // instance without any answer yet is POINTSMAN_UNSOLVED.
   POINTSMAN_CANCELLED = 130
 };
 
@@ -293,8 +293,9 @@ typedef struct pointsman_model pointsman_model;      // a network for such a pro
 
 enum { POINTSMAN_NO_ITEM = -2147483647 - 1 };
 
-// Its functions are called during a call, by any thread of the solver, by one at a time; they must not use
-// the solver. Any result but 0 ends the call with POINTSMAN_CANCELLED.
+// Its functions are called during a call, by any thread of the solver, within a call by one at a time; they
+// must not use the solver, and must be functions of their arguments alone. Any result but 0 ends the call
+// with POINTSMAN_CANCELLED.
 typedef struct pointsman_problem_options {
   size_t size;
   size_t width;  // numbers an item, 1 to 16
@@ -327,10 +328,10 @@ typedef struct pointsman_training {
 
 typedef struct pointsman_train_options {
   size_t size;
-  double minutes;               // how long, where `options` name no steps; 2
+  double minutes;               // how long; not read where `options` name steps. 2
   const pointsman_model* init;  // to start from; NULL: fresh parameters
-  // Flags of `pointsman train` and their values by turns: "steps", "300", "layers", "1", NULL. Those that
-  // docs/own-problems.md names. NULL: none.
+  // Names and values of options by turns: "steps", "300", "layers", "1", "force", "true", NULL; of `pointsman
+  // train` those that docs/own-problems.md lists. NULL: none.
   const char* const* options;
   // Told every 100 steps and after each validation, by the thread that made the call; any result but 0 ends
   // the training. NULL: nobody is told.
@@ -349,7 +350,7 @@ POINTSMAN_API void pointsman_problem_free(pointsman_problem* problem);
 
 // Trains a network on instances of n items by policy gradient. *model becomes a new model also where the
 // training ends early: with POINTSMAN_CANCELLED, or because a cost was not finite (POINTSMAN_INPUT). NULL
-// where it ended before its first step could begin.
+// where it ended before its first step could begin, or could not write its checkpoint or log.
 POINTSMAN_API int pointsman_problem_train(pointsman_solver* solver, const pointsman_problem* problem,
                                           size_t n, const pointsman_train_options* options,
                                           pointsman_model** model);
@@ -360,9 +361,10 @@ POINTSMAN_API void pointsman_model_free(pointsman_model* model);
 // What its training had done in the end; of a model that was read, only `orders`.
 POINTSMAN_API int pointsman_model_training(const pointsman_model* model, pointsman_training* training);
 
-// Solves instances of n items, items [count][n][width]. Modes: "greedy" (NULL), "sample", "active". With
-// `improve` a local search by the cost follows, with `kicks` (0) random changes after its first optimum.
-// `model` of the options is not read. *answers as pointsman_solve() gives them, `cost` in the caller's sense.
+// Solves instances of n items, items [count][n][width]. Modes: "greedy", "sample", "active"; NULL: active
+// with `steps`, sample with `samples`, else greedy. What pointsman_set_option() set applies. With `improve` a
+// local search by the cost follows, with `kicks` (0) random changes after its first optimum. `model` of the
+// options is not read. *answers as pointsman_solve() gives them, `cost` in the caller's sense.
 POINTSMAN_API int pointsman_problem_solve(pointsman_solver* solver, const pointsman_problem* problem,
                                           const pointsman_model* model, const double* items, size_t count,
                                           size_t n, const pointsman_solve_options* options,

@@ -272,11 +272,12 @@ class Solver : public Handle<pointsman_solver, pointsman_solver_free> {
     std::exception_ptr thrown;
   };
 
-  void check(int status) const {
+  void check(int status) const { check(get(), status); }
+  static void check(pointsman_solver* solver, int status) {
     if (status == POINTSMAN_OK) return;
     int64_t line = 0;
-    const std::string file = pointsman_last_error_file(get(), &line);
-    const std::string message = pointsman_last_error(get());
+    const std::string file = pointsman_last_error_file(solver, &line);
+    const std::string message = pointsman_last_error(solver);
     throw Error(status, message.empty() ? "cancelled" : message, file, line);
   }
 };
@@ -293,10 +294,14 @@ struct ProblemFunctions {
       return 1;
     }
   }
-  // Throws what a function threw, else as Solver.
+  // Throws what a function threw in this call, else as Solver.
   void check(int status, bool may_be_cancelled = false) {
     if (thrown) std::rethrow_exception(std::exchange(thrown, nullptr));
-    if (!may_be_cancelled || status != POINTSMAN_CANCELLED) solver.check(status);
+    if (!may_be_cancelled || status != POINTSMAN_CANCELLED) Solver::check(solver, status);
+  }
+  pointsman_solver* begin_call() {
+    thrown = nullptr;
+    return solver;
   }
   // How many instances of n items there are.
   size_t count(const std::vector<double>& items, size_t n) const {
@@ -306,12 +311,12 @@ struct ProblemFunctions {
     return items.size() / each;
   }
   size_t count(const std::vector<double>& items, const std::vector<int32_t>& orders, size_t n) const {
-    if (orders.size() != count(items, n) * n)
-      throw Error(POINTSMAN_USAGE, "orders: expected n items an instance");
-    return count(items, n);
+    const size_t found = count(items, n);
+    if (orders.size() != found * n) throw Error(POINTSMAN_USAGE, "orders: expected n items an instance");
+    return found;
   }
 
-  Solver& solver;
+  pointsman_solver* solver;  // which the Solver may have handed on
   ProblemOptions options;
   Handle<pointsman_problem, pointsman_problem_free> problem;
   std::exception_ptr thrown;
@@ -326,7 +331,7 @@ class Model {
     Solver::Watched watched(options);
     pointsman_answers* own = nullptr;
     const int status =
-        pointsman_problem_solve(functions_->solver.get(), functions_->problem.get(), own_.get(), items.data(),
+        pointsman_problem_solve(functions_->begin_call(), functions_->problem.get(), own_.get(), items.data(),
                                 functions_->count(items, n), n, &watched.options, &own);
     Answers answers(own);
     watched.rethrow();
@@ -340,7 +345,7 @@ class Model {
     const size_t count = functions_->count(items, orders, n);
     std::vector<double> log_probs(count + 1);  // never without a place, for no instance either
     const int status =
-        pointsman_problem_score(functions_->solver.get(), functions_->problem.get(), own_.get(), items.data(),
+        pointsman_problem_score(functions_->begin_call(), functions_->problem.get(), own_.get(), items.data(),
                                 orders.data(), count, n, &watched.options, log_probs.data());
     watched.rethrow();
     functions_->check(status);
@@ -349,7 +354,7 @@ class Model {
   }
   void save(const std::string& path, bool replace = false) const {
     functions_->check(
-        pointsman_model_write(functions_->solver.get(), own_.get(), path.c_str(), replace ? 1 : 0));
+        pointsman_model_write(functions_->begin_call(), own_.get(), path.c_str(), replace ? 1 : 0));
   }
   pointsman_training training() const {
     pointsman_training training;
@@ -371,7 +376,8 @@ class Model {
 class Problem {
  public:
   Problem(Solver& solver, const ProblemOptions& options)
-      : functions_(std::make_shared<ProblemFunctions>(ProblemFunctions{solver, options, Handle<pointsman_problem, pointsman_problem_free>(), nullptr})) {
+      : functions_(std::make_shared<ProblemFunctions>(ProblemFunctions{
+            solver.get(), options, Handle<pointsman_problem, pointsman_problem_free>(), nullptr})) {
     pointsman_problem_options given = functions_->options;
     given.user = functions_.get();
     given.cost = options.on_cost ? ask_cost : nullptr;
@@ -400,7 +406,7 @@ class Problem {
     given.progress_user = &told;
     pointsman_model* own = nullptr;
     const int status =
-        pointsman_problem_train(functions_->solver.get(), functions_->problem.get(), n, &given, &own);
+        pointsman_problem_train(functions_->begin_call(), functions_->problem.get(), n, &given, &own);
     trained_.reset();
     if (own != nullptr) trained_ = Model(functions_, own);
     functions_->check(status, own != nullptr);
@@ -410,15 +416,17 @@ class Problem {
   const std::optional<Model>& trained() const { return trained_; }
   Model load(const std::string& path) {
     pointsman_model* own = nullptr;
-    functions_->check(pointsman_model_read(functions_->solver.get(), path.c_str(), &own));
-    return Model(functions_, own);
+    const int status = pointsman_model_read(functions_->begin_call(), path.c_str(), &own);
+    const Model model(functions_, own);
+    functions_->check(status);
+    return model;
   }
 
   // What orders [count][n] of items [count][n][width] cost, -1 behind the last item of an order.
   std::vector<double> costs(const std::vector<double>& items, const std::vector<int32_t>& orders, size_t n) {
     const size_t count = functions_->count(items, orders, n);
     std::vector<double> costs(count + 1);  // never without a place, for no instance either
-    functions_->check(pointsman_problem_costs(functions_->solver.get(), functions_->problem.get(),
+    functions_->check(pointsman_problem_costs(functions_->begin_call(), functions_->problem.get(),
                                               items.data(), orders.data(), count, n, costs.data()));
     costs.pop_back();
     return costs;

@@ -11,6 +11,7 @@
 #include "engine/problem/atsp.h"
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
+#include "engine/search/heuristics.h"
 #include "engine/search/sequence_packer.h"
 #include "kernels/common/atsp.h"
 #include "tests/catch.h"
@@ -153,6 +154,13 @@ TEST_CASE("atsp: any matrix has finite features and priors") {
       }
     }
   }
+}
+
+TEST_CASE("atsp: random orders need no network's numbers") {
+  const Instance gaps = matrix_of(5, [](int a, int b) { return b == (a + 1) % 5 ? 1.0 : INFINITY; });
+  CHECK(random_search(gaps, 0, 1000, 1, {}).objective == 5.0);
+  const Instance large = matrix_of(600, [](int a, int b) { return a < b ? 1.0 : 2.0; });
+  CHECK(random_search(large, 0, 10, 1, {}).order.size() == 600);
 }
 
 TEST_CASE("atsp: a network reads no forbidden ways") {

@@ -23,7 +23,7 @@ json only_solution(const Answer& answer) {
 
 }  // namespace
 
-TEST_CASE("atsp: solved, written, verified; trained, sampled, scored") {
+TEST_CASE("atsp: solved, written, verified, and by a network trained, sampled, scored") {
   const Sandbox sandbox;
   sandbox.write("a.atsp", kOneWay);
   REQUIRE(sandbox.run("solve a.atsp -o a.tour").code == 0);

@@ -271,6 +271,88 @@ TEST_CASE("library: what an own problem's functions throw comes out, and the mod
   CHECK(kept.solve(instances(2), kItems).size() == 2);
 }
 
+TEST_CASE(
+    "library: a function of an own problem that returns no 0 ends the call, with an answer to each "
+    "instance") {
+  api::Solver solver = solver_of(2);
+  static long calls = 0, last = 0;
+  pointsman_problem_options options;
+  pointsman_problem_options_init(&options, sizeof options);
+  options.width = kWidth;
+  options.cost = [](void*, const double* items, const int64_t* orders, size_t count, size_t n,
+                    double* costs) {
+    cost_of_all(items, orders, count, n, costs);
+    return ++calls > last ? 1 : 0;
+  };
+  options.draw = [](void*, uint64_t seed, uint64_t first, size_t count, size_t n, double* items) {
+    draw_jobs(seed, first, count, n, items);
+    return 0;
+  };
+  pointsman_problem* problem = nullptr;
+  REQUIRE(pointsman_problem_create(solver.get(), &options, &problem) == POINTSMAN_OK);
+  const char* const flags[] = {"steps", "100", "layers", "1", "batch_size", "4", "rollouts", "4", nullptr};
+  pointsman_train_options training;
+  pointsman_train_options_init(&training, sizeof training);
+  training.options = flags;
+  pointsman_model* model = nullptr;
+  last = 256 + 9;
+  CHECK(pointsman_problem_train(solver.get(), problem, kItems, &training, &model) == POINTSMAN_CANCELLED);
+  REQUIRE(model != nullptr);
+  CHECK(pointsman_last_error(solver.get()) == std::string());
+
+  const Numbers items = instances(40);
+  pointsman_solve_options solving;
+  pointsman_solve_options_init(&solving, sizeof solving);
+  solving.samples = 5;
+  solving.batch_size = 4;
+  for (const int improve : {0, 1}) {
+    for (const long stop : {0L, 7L, 30L}) {
+      solving.improve = improve;
+      calls = 0;
+      last = stop;
+      pointsman_answers* found = nullptr;
+      CHECK(pointsman_problem_solve(solver.get(), problem, model, items.data(), 40, kItems, &solving,
+                                    &found) == POINTSMAN_CANCELLED);
+      const api::Answers answers(found);
+      REQUIRE(answers.size() == 40);
+      CHECK(answers[39].status ==
+            (improve == 1 && answers[39].length > 0 ? POINTSMAN_INTERRUPTED : POINTSMAN_UNSOLVED));
+      for (size_t i = 0; i < 40; ++i)
+        CHECK((answers[i].status == POINTSMAN_UNSOLVED) == answers[i].items.empty());
+    }
+  }
+  pointsman_model_free(model);
+  pointsman_problem_free(problem);
+}
+
+TEST_CASE("library: an own problem's answers are counted, and what is set for all calls applies") {
+  api::Solver solver = solver_of(1);
+  api::Problem problem(solver, jobs());
+  const api::Model model = problem.train(kItems, steps("3"));
+  for (const int improve : {0, 1}) {
+    size_t answered = 0;
+    api::SolveOptions solving;
+    solving.samples = 400;
+    solving.improve = improve;
+    solving.batch_size = 2;
+    solving.on_progress = [&](const pointsman_progress& at) { return answered = at.answered, true; };
+    model.solve(instances(60), kItems, solving);
+    CHECK((answered > 0) == (improve == 0));  // with a local search none is final before its end
+    CHECK(answered <= 60);
+  }
+  solver.set_option("samples", "64");
+  const api::Answers sampled = model.solve(instances(4), kItems);
+  api::SolveOptions same;
+  same.samples = 64;
+  solver.set_option("samples", "");
+  CHECK(orders_of(sampled) == orders_of(model.solve(instances(4), kItems, same)));
+  api::Solver moved = std::move(solver);  // problems and models go on with it
+  CHECK(orders_of(sampled) == orders_of(model.solve(instances(4), kItems, same)));
+  same.on_progress = [](const pointsman_progress&) -> bool { throw std::domain_error("no more"); };
+  CHECK_THROWS_AS(model.solve(instances(4), kItems, same), std::domain_error);
+  CHECK_NOTHROW(model.solve(instances(4), kItems));
+}
+
 TEST_CASE("library: an own problem's calls are cancelled and limited") {
   api::Solver solver = solver_of(2);
   api::Problem problem(solver, jobs());
@@ -312,6 +394,7 @@ TEST_CASE("library: what is wrong with an own problem and its calls is told") {
   CHECK_THAT(made([](auto& o) { o.weight = 3; }).what(), has_text("weight: expected one of 3 numbers"));
   CHECK_THAT(made([](auto& o) { o.weight = 0, o.last = 1; }).what(), has_text("last: does not go with"));
   CHECK_THAT(made([](auto& o) { o.capacity = NAN; }).what(), has_text("capacity: expected a finite number"));
+  CHECK_THAT(made([](auto& o) { o.capacity = 5; }).what(), has_text("capacity: needs a weight"));
   CHECK_THAT(made([](auto& o) { o.maximise = 2; }).what(), has_text("maximise: expected 0 or 1, found 2"));
 
   api::ProblemOptions options = jobs();
@@ -321,7 +404,7 @@ TEST_CASE("library: what is wrong with an own problem and its calls is told") {
   options = jobs();
   options.on_draw = [](uint64_t, uint64_t, size_t, size_t, double* items) { items[0] = NAN; };
   CHECK_THAT(error_of([&] { api::Problem(solver, options).train(kItems, steps("3")); }).what(),
-             has_text("instances: expected finite numbers"));
+             has_text("instances: [0][0][0]: expected a finite number, found nan"));
 
   api::Problem problem(solver, jobs());
   const auto training = [&](std::vector<std::string> flags) {
@@ -329,8 +412,7 @@ TEST_CASE("library: what is wrong with an own problem and its calls is told") {
     train.flags = std::move(flags);
     return error_of([&] { problem.train(kItems, train); });
   };
-  CHECK_THAT(error_of([&] { problem.train(1, steps("3")); }).what(),
-             has_text("n: expected 2 to 10000 items"));
+  CHECK_THAT(error_of([&] { problem.train(1, steps("3")); }).what(), has_text("size: expected"));
   CHECK_THAT(training({"stepz", "3"}).what(), has_text("options: expected one of batch_size"));
   CHECK_THAT(training({"steps"}).what(), has_text("expected a value of steps, found the end"));
   CHECK_THAT(training({"steps", "x"}).what(), has_text("steps: expected"));
@@ -351,7 +433,9 @@ TEST_CASE("library: what is wrong with an own problem and its calls is told") {
              has_text("items: expected n * width"));
   Numbers infinite = instances(2);
   infinite[3] = INFINITY;
-  CHECK(error_of([&] { model.solve(infinite, kItems); }).code() == POINTSMAN_INPUT);
+  const Error told = error_of([&] { model.solve(infinite, kItems); });
+  CHECK(told.code() == POINTSMAN_INPUT);
+  CHECK_THAT(told.what(), has_text("items: [0][1][0]: expected a finite number, found inf"));
   CHECK_THAT(error_of([&] {
                model.score(instances(2), {0, 1}, kItems);
              }).what(),

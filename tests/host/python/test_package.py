@@ -41,7 +41,7 @@ class Package(unittest.TestCase):
     def test_the_best_models_are_beside_the_library(self):
         self.assertEqual(pathlib.Path(_core.find_model("tsp20")), PACKAGE / "share/pointsman/models/tsp20.safetensors")
         shipped = {path.stem for path in (PACKAGE / "share/pointsman/models").glob("*")}
-        self.assertEqual(shipped, {"tsp20", "tsp50", "tsp100", "tsp200", "knap50", "knap100", "knap200", "cvrp20", "cvrp50", "path50"})
+        self.assertEqual(shipped, {"tsp20", "tsp50", "tsp100", "tsp200", "knap50", "knap100", "knap200", "cvrp20", "cvrp50", "path50", "atsp20", "atsp50"})
 
     def test_no_model_comes_from_the_folder_of_the_build(self):
         with self.assertRaises(pointsman.InputError) as caught:
