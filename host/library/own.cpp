@@ -150,6 +150,22 @@ void set_train_options(const pointsman_solver& solver, const pointsman_train_opt
   if (!has_steps) training.options.set("minutes", given.minutes);
 }
 
+// work(), then what one of the problem's functions threw, which is the reason of any other end.
+template <typename Work>
+int with_functions(OwnCall& call, const Work& work) {
+  try {
+    const int status = work();
+    call.rethrow();
+    return status;
+  } catch (const CallStopped&) {
+    call.rethrow();
+    return POINTSMAN_CANCELLED;
+  } catch (...) {
+    call.rethrow();
+    throw;
+  }
+}
+
 int train(pointsman_solver& solver, const OwnDefinition& definition, int n,
           const pointsman_train_options& given, pointsman_model** model) {
   refuse_unless(definition.draw != nullptr, "the problem has no instances to train on: its draw is NULL");
@@ -174,26 +190,18 @@ int train(pointsman_solver& solver, const OwnDefinition& definition, int n,
       if (given.progress(given.progress_user, &told) != 0) cancelled = true;
     };
   }
-  try {
+  return with_functions(call, [&] {
     training.sample = call.problem()->draw(training.request.options.seed, 0, kScalingInstances, n);
     OwnTrained trained = train_own(call, training);
     TrainResult& result = trained.result;
     const pointsman_training last =
         training_of(result.last, result.config.training_tours, trained.callback_seconds);
     *model = new pointsman_model{{result.config, std::move(result.parameters), "", "", true}, last};
-    call.rethrow();
     return result.status == Status::kInterrupted ? POINTSMAN_CANCELLED : POINTSMAN_OK;
-  } catch (const CallStopped&) {
-    call.rethrow();
-    return POINTSMAN_CANCELLED;
-  } catch (...) {
-    call.rethrow();
-    throw;
-  }
+  });
 }
 
-// A call with instances of a problem of the caller's own: work(call, instances), then what one of the
-// problem's functions threw.
+// work(call, instances) with instances of a problem of the caller's own.
 template <typename Work>
 int with_instances(const OwnDefinition& definition, const OwnScaling* scaling, const double* items,
                    size_t count, size_t n, const Work& work) {
@@ -207,17 +215,10 @@ int with_instances(const OwnDefinition& definition, const OwnScaling* scaling, c
   InstanceBatch instances;
   add_own_instances(scaling == nullptr ? call.problem() : call.problem(*scaling), {items, count * each}, size,
                     instances);
-  try {
+  return with_functions(call, [&] {
     const int status = work(call, instances);
-    call.rethrow();
     return call.stopped() ? POINTSMAN_CANCELLED : status;
-  } catch (const CallStopped&) {
-    call.rethrow();
-    return POINTSMAN_CANCELLED;
-  } catch (...) {
-    call.rethrow();
-    throw;
-  }
+  });
 }
 
 SolutionBatch solutions_of(const int32_t* orders, size_t count, size_t n) {
