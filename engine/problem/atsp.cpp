@@ -87,19 +87,14 @@ void append_smallest(std::vector<double> numbers, int left_out, std::vector<floa
     features.push_back(static_cast<float>(std::min(numbers[std::min(k, count - 1)], 8.0)));
 }
 
-void check_matrix(const Instance& instance) {
-  if (!instance.suits_networks())
-    throw std::invalid_argument(std::string("an ATSP with ") + instance.beyond_networks());
-}
-
 }  // namespace
 
 std::vector<float> matrix_features(const Instance& instance, double) {
-  check_matrix(instance);
   const int n = instance.n();
-  const Matrix ways = scaled_ways(instance), shares = affinities_of(n, ways);
+  const RuleNumbers read = matrix_numbers(instance);
+  const double *const ways = read.weights.data(), *const shares = ways + static_cast<size_t>(n) * n;
   std::vector<float> features;
-  const auto entries = [&](const Matrix& matrix, int city, bool from, const auto& shown) {
+  const auto entries = [&](const double* matrix, int city, bool from, const auto& shown) {
     std::vector<double> numbers;
     for (int other = 0; other < n; ++other)
       numbers.push_back(shown(matrix[from ? city * n + other : other * n + city]));
@@ -123,7 +118,8 @@ std::vector<float> matrix_features(const Instance& instance, double) {
 }
 
 RuleNumbers matrix_numbers(const Instance& instance) {
-  check_matrix(instance);
+  if (!instance.suits_networks())
+    throw std::invalid_argument(std::string("an ATSP with ") + instance.beyond_networks());
   RuleNumbers out;
   out.weights = scaled_ways(instance);
   const Matrix shares = affinities_of(instance.n(), out.weights);

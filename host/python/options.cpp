@@ -30,11 +30,6 @@ void declare(OptionSet& options, PreparedTraining& training) {
   add_device_options(options, training.device);
 }
 
-void set_all(OptionSet& options, const Keywords& keywords) {
-  for (const auto& [name, value] : keywords)
-    options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
-}
-
 // A call's request by its keywords, and the options that are bound to it.
 template <typename Request>
 struct Call {
@@ -69,6 +64,11 @@ std::string type_of(const Option& option) {
 }
 
 }  // namespace
+
+void set_all(OptionSet& options, const Keywords& keywords) {
+  for (const auto& [name, value] : keywords)
+    options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
+}
 
 SolveRequest solve_request(SolveCalls& calls, const Keywords& keywords) {
   set_all(calls.begin(), keywords);

@@ -20,6 +20,7 @@ namespace pointsman {
 using Keywords = std::map<std::string, std::variant<bool, int64_t, uint64_t, double, std::string>>;
 
 // All throw UsageError for what the program would refuse.
+void set_all(OptionSet& options, const Keywords& keywords);
 SolveRequest solve_request(SolveCalls& calls, const Keywords& keywords);
 BackendOptions device_request(const Keywords& keywords);
 InstanceOptions read_request(const Keywords& keywords);

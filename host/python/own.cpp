@@ -99,7 +99,7 @@ std::function<Pairs(int)> before_of(const nb::object& before) {
   };
 }
 
-// The functions belong to `kept`, whose lock their references need.
+// Keeps the functions alive. The calls hold plain pointers, since copying a reference needs Python's lock.
 struct Definition : OwnDefinition {
   std::vector<nb::object> kept;
 };
@@ -151,8 +151,7 @@ void train_own_by_options(const Definition& definition, const Doubles& sample, c
   std::optional<OwnTrained> trained;
   const auto work = [&](const std::function<bool()>& interrupted, const auto& tell) {
     OwnTraining training;
-    for (const auto& [name, value] : keywords)
-      training.options.set(name, std::visit([](const auto& held) { return OptionValue(held); }, value));
+    set_all(training.options, keywords);
     training.init = init;
     training.sample.assign(sample.data(), sample.data() + sample.size());
     training.interrupted = interrupted;

@@ -102,12 +102,11 @@ inline int number_rows(ProblemKind kind, int n) {
   return with_rules(kind, [&]<typename Rules>() { return Rules::number_rows(n); });
 }
 
+// How many matrices with a number of each pair these rows begin with.
 template <typename Rules>
 inline constexpr int kMatricesOf = Rules::number_rows(2) > 1 ? 1 : 0;
 template <typename Rules>
 requires(Rules::kMatrices > 0) inline constexpr int kMatricesOf<Rules> = Rules::kMatrices;
-
-// How many matrices with a number of each pair these rows begin with.
 inline int matrix_count(ProblemKind kind) {
   return with_rules(kind, [&]<typename Rules>() { return kMatricesOf<Rules>; });
 }
