@@ -140,8 +140,9 @@ def recognised(loop, kernel):
         return "readout, " + place, 32
     if (names.count("FFMA"), names.count("FADD"), names.count("MUFU")) == (16, 8, 0):
         return "readout, two elements a thread, " + ("device" if "LDG" in names else "shared"), 16
-    if names.count("FFMA") == 256 and "MUFU" not in names:
-        return "product, weights from device", 256
+    products = {256: "gates", 128: "query"} if kernel.startswith("decode") else {256: "128 rows", 64: "32 rows"}
+    if names.count("FFMA") in products and "MUFU" not in names:
+        return "product, " + products[names.count("FFMA")], names.count("FFMA")
     return None
 
 
@@ -156,8 +157,8 @@ def code_of_source(name, compiled, cuobjdump, environment):
 
 def loop_table(code):
     titles = [name for name, _ in CLASSES] + ["others", "all"]
-    lines = ["Inner loops of the decode kernel, sm_90: instructions a lane issues for one element (attention) or",
-             "one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes, where an",
+    lines = ["Inner loops of the decode kernels and of the linear layers, sm_90: instructions a lane issues for one",
+             "element (attention) or one fma (product). \"shared\" and \"device\" say where the references lie; a load is of 16 bytes, where an",
              "element is a thread's of 4.", "",
              "| kernel | loop | elements a round | " + " | ".join(titles) + " |",
              "|---|---|---|" + "---|" * len(titles)]
@@ -193,7 +194,7 @@ def main():
         version = re.search(r"release ([\d.]+)", run([nvcc, "--version"]).stdout).group(1)
         lines = ["<!-- Made by: python3 bench/kernel_table.py --write -->", "# What nvcc makes of the CUDA kernels", "",
                  f"nvcc {version}. No kernel has static shared memory; docs/kernels.md lists the dynamic.", "", *lines, ""]
-        lines += loop_table({kernel: code for source in ("decode.cu", "decode_cluster.cu") for kernel, code
+        lines += loop_table({kernel: code for source in ("decode.cu", "decode_cluster.cu", "linear.cu") for kernel, code
                              in code_of_source(source, compiled, cuobjdump, {**os.environ, "PATH": path}).items()})
     text = "\n".join(lines)
     print(text)

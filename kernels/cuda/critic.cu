@@ -7,6 +7,7 @@
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
 #include "kernels/cuda/set_ranges.cuh"
+#include "kernels/cuda/tile_multiply.cuh"
 
 namespace pointsman::cuda {
 
@@ -32,11 +33,19 @@ __device__ __forceinline__ CriticSequence critic_sequence(const CriticArgs& a, c
           a.bounds[2 * s + 1]};
 }
 
-// sum_k x[k] weights[k][d], upward with fma from 0.
-__device__ __forceinline__ float product_element(const float* x, const float* weights) {
+// sum_k x[k] matrix[k][d], upward with fma from 0.
+template <typename Weights>
+__device__ __forceinline__ float product_element(const float* x, const float* matrix) {
+  const Weights weights(matrix, kHidden, threadIdx.x);
   float sum = 0.0f;
-#pragma unroll 16
-  for (int k = 0; k < kHidden; ++k) sum = fmaf(x[k], __ldg(weights + k * kHidden + threadIdx.x), sum);
+#pragma unroll 4
+  for (int k = 0; k < kHidden; k += 4) {
+    const float4 w = weights.four(k, 0);
+    sum = fmaf(x[k], w.x, sum);
+    sum = fmaf(x[k + 1], w.y, sum);
+    sum = fmaf(x[k + 2], w.z, sum);
+    sum = fmaf(x[k + 3], w.w, sum);
+  }
   return sum;
 }
 
@@ -103,7 +112,7 @@ __global__ void __launch_bounds__(kCriticThreads) critic_forward_kernel(CriticAr
   states[0] = state[d];
   __syncthreads();
   for (int step = 0; step < kProcessSteps; ++step) {
-    query[d] = product_element(state, a.query.of(c.set));
+    query[d] = product_element<WeightsInFours>(state, a.query.of(c.set));
     a.queries[(c.sequence * kProcessSteps + step) * kHidden + d] = query[d];
     __syncthreads();
     process_scores(c, query, a.v.of(c.set), items, e);
@@ -112,7 +121,8 @@ __global__ void __launch_bounds__(kCriticThreads) critic_forward_kernel(CriticAr
     __syncthreads();
   }
   float* hidden = query;
-  hidden[d] = fmaxf(product_element(state, a.fc1_weight.of(c.set)) + a.fc1_bias.of(c.set)[d], 0.0f);
+  hidden[d] =
+      fmaxf(product_element<WeightsInFours>(state, a.fc1_weight.of(c.set)) + a.fc1_bias.of(c.set)[d], 0.0f);
   a.hidden[c.sequence * kHidden + d] = hidden[d];
   __syncthreads();
   if (d == 0) {
@@ -212,7 +222,7 @@ __device__ __forceinline__ float head_gradient(const CriticGradientArgs& a, cons
   vector[d] = hidden > 0.0f ? dvalue * f.fc2_weight.of(c.set)[d] : 0.0f;
   a.dhidden[at] = vector[d];
   __syncthreads();
-  const float dstate = product_element(vector, a.fc1_stored.of(c.set));
+  const float dstate = product_element<WeightsAsStored>(vector, a.fc1_stored.of(c.set));
   __syncthreads();
   return dstate;
 }
@@ -258,7 +268,7 @@ __global__ void __launch_bounds__(kCriticThreads, 4) critic_gradient_kernel(Crit
     vector[d] = sums.v * sums.dq;
     a.dqueries[at + d] = vector[d];
     __syncthreads();
-    dstate[d] = product_element(vector, a.query_weight.of(c.set));
+    dstate[d] = product_element<WeightsAsStored>(vector, a.query_weight.of(c.set));
     __syncthreads();
   }
   sums.dh[int64_t{f.n - 1} * kHidden] += dstate[d];  // the first state is the last item's

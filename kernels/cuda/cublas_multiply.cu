@@ -14,9 +14,9 @@ void require_cublas(cublasStatus_t status, const char* what) {
   }
 }
 
-// A column-major product c = op(a) op(b) + beta c; of set s the pointers advance by s strides.
+// A column-major product c = a op(b) + beta c; of set s the pointers advance by s strides.
 struct Gemm {
-  cublasOperation_t op_a, op_b;
+  cublasOperation_t op_b;
   int m, n, k;
   const float* a;
   int64_t lda, stride_a;
@@ -25,20 +25,32 @@ struct Gemm {
   float beta;
   float* c;
   int64_t ldc, stride_c;
+  Precision precision;
 };
+
+cublasComputeType_t compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::kTf32:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Precision::kBf16:
+      return CUBLAS_COMPUTE_32F_FAST_16BF;
+    default:
+      return CUBLAS_COMPUTE_32F_PEDANTIC;
+  }
+}
 
 void run(cublasHandle_t handle, const Gemm& g, int sets) {
   const float one = 1.0f;
   const int lda = static_cast<int>(g.lda), ldb = static_cast<int>(g.ldb), ldc = static_cast<int>(g.ldc);
-  if (sets == 1) {
-    require_cublas(
-        cublasSgemm(handle, g.op_a, g.op_b, g.m, g.n, g.k, &one, g.a, lda, g.b, ldb, &g.beta, g.c, ldc),
-        "product");
-    return;
-  }
-  require_cublas(cublasSgemmStridedBatched(handle, g.op_a, g.op_b, g.m, g.n, g.k, &one, g.a, lda, g.stride_a,
-                                           g.b, ldb, g.stride_b, &g.beta, g.c, ldc, g.stride_c, sets),
-                 "batched product");
+  const cublasComputeType_t type = compute_type(g.precision);
+  const auto status =
+      sets == 1
+          ? cublasGemmEx(handle, CUBLAS_OP_N, g.op_b, g.m, g.n, g.k, &one, g.a, CUDA_R_32F, lda, g.b,
+                         CUDA_R_32F, ldb, &g.beta, g.c, CUDA_R_32F, ldc, type, CUBLAS_GEMM_DEFAULT)
+          : cublasGemmStridedBatchedEx(handle, CUBLAS_OP_N, g.op_b, g.m, g.n, g.k, &one, g.a, CUDA_R_32F, lda,
+                                       g.stride_a, g.b, CUDA_R_32F, ldb, g.stride_b, &g.beta, g.c, CUDA_R_32F,
+                                       ldc, g.stride_c, sets, type, CUBLAS_GEMM_DEFAULT);
+  require_cublas(status, "product");
 }
 
 // Consecutive sets with as many rows each: one strided batched product.
@@ -61,7 +73,6 @@ void for_each_range(std::span<const SetRange> ranges, const Run& run_range) {
 Cublas::Cublas(cudaStream_t stream) {
   require_cublas(cublasCreate(&handle_), "handle");
   require_cublas(cublasSetStream(handle_, stream), "stream");
-  require_cublas(cublasSetMathMode(handle_, CUBLAS_PEDANTIC_MATH), "math mode");
   // A workspace of its own, so that a graph of the products allocates nothing; as large as NVIDIA recommends.
   const int family = device_attribute(cudaDevAttrComputeCapabilityMajor);
   const size_t bytes = size_t{family >= 9 ? 32u : 4u} << 20;
@@ -76,9 +87,9 @@ void Cublas::accumulate_outer(const TallOuterArgs& args, std::span<const SetRang
     const int64_t first = int64_t{range.first_row} * args.states;
     const int64_t rows = int64_t{range.rows} * args.states;
     run(handle_,
-        {CUBLAS_OP_N, CUBLAS_OP_T, args.n, args.m, static_cast<int>(rows), args.y + first * args.ldy,
-         args.ldy, rows * args.ldy, args.x + first * args.ldx, args.ldx, rows * args.ldx, 1.0f,
-         args.sum.of(range.set), args.n, args.sum.stride},
+        {CUBLAS_OP_T, args.n, args.m, static_cast<int>(rows), args.y + first * args.ldy, args.ldy,
+         rows * args.ldy, args.x + first * args.ldx, args.ldx, rows * args.ldx, 1.0f, args.sum.of(range.set),
+         args.n, args.sum.stride, args.precision},
         sets);
   });
 }
@@ -88,10 +99,10 @@ void Cublas::multiply(const TallMultiplyArgs& args, std::span<const SetRange> ra
     const int64_t first = int64_t{range.first_row} * args.states;
     const int64_t rows = int64_t{range.rows} * args.states;
     run(handle_,
-        {args.transposed ? CUBLAS_OP_N : CUBLAS_OP_T, CUBLAS_OP_N, args.columns, static_cast<int>(rows),
-         args.k, args.weights.of(range.set), args.transposed ? args.columns : args.k, args.weights.stride,
-         args.x + first * args.k, args.k, rows * args.k, args.accumulate ? 1.0f : 0.0f,
-         args.y + first * args.columns, args.columns, rows * args.columns},
+        {CUBLAS_OP_N, args.columns, static_cast<int>(rows), args.k, args.weights.of(range.set), args.columns,
+         args.weights.stride, args.x + first * args.ldx, args.ldx, rows * args.ldx,
+         args.accumulate ? 1.0f : 0.0f, args.y + first * args.columns, args.columns, rows * args.columns,
+         args.precision},
         sets);
   });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tall products of the backward pass by cuBLAS, in plain single precision: strided batched over the
-// parameter sets where all of them have as many rows, else set by set. Run-to-run bits only.
+// The tall products of the backward pass by cuBLAS, sums in fp32: strided batched over the parameter sets
+// where all of them have as many rows, else set by set. Run-to-run bits only. A precision is that of the
+// factors: kTf32 and kBf16 as cuBLAS rounds them, the others in plain fp32.
 #pragma once
 
 #include <cublas_v2.h>
@@ -21,17 +22,19 @@ struct TallOuterArgs {
   MutableSetArray sum;  // [m][n]
   int m, n;
   int states;
+  Precision precision = Precision::kFp32;
 };
 
-// y = x W^T (+ y when accumulate); with `transposed`, x W.
+// y = x W (+ y when accumulate).
 struct TallMultiplyArgs {
-  const float* x;    // [rows * states][k]
-  SetArray weights;  // W: [columns][k], transposed [k][columns]
-  bool transposed;
-  float* y;  // [rows * states][columns]
+  const float* x;  // [rows * states][ldx], k columns used
+  int64_t ldx;
+  SetArray weights;  // W: [k][columns]
+  float* y;          // [rows * states][columns]
   int k, columns;
   int states;
   bool accumulate;
+  Precision precision = Precision::kFp32;
 };
 
 class Cublas {

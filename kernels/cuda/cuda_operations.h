@@ -50,9 +50,15 @@ struct SetRanges {
 
 // ------------------------------------------------------------------------------ prepare_parameters.cu
 
+// Where element [k][j] of a transposed matrix in fours lies: [depth / 4][columns][4], so that neighbouring
+// threads read four terms of neighbouring columns in one load. The depth is a multiple of 4.
+POINTSMAN_HOST_DEVICE constexpr int64_t index_in_fours(int k, int j, int columns) {
+  return (int64_t{k / 4} * columns + j) * 4 + k % 4;
+}
+
 // What the kernels of one LSTM read: input half folded (algebra identity 1), recurrent half transposed.
 struct PreparedLstm {
-  MutableSetArray recurrent;   // [H][4H] W_hh transposed
+  MutableSetArray recurrent;   // [H][4H] W_hh transposed, in fours
   MutableSetArray fold;        // [F + C][4H] W_ih E, then W_ih W_c of the decoder's context
   MutableSetArray bias;        // [4H]
   MutableSetArray start_bias;  // [4H] bias + W_ih start; data null without a start
@@ -62,12 +68,12 @@ struct PreparedLstm {
 void prepare_lstm(SetArray parameters, LstmOffsets offsets, PreparedLstm prepared, int sets,
                   cudaStream_t stream);
 
-// prepared[k][column_offset + j] = parameters[offset + j * H + k]: an [H][H] matrix transposed into columns
-// of a wider one of `width` columns.
+// An [H][H] matrix transposed into columns column_offset .. of one of `width` columns, in fours: its element
+// [k][column_offset + j] = parameters[offset + j * H + k].
 void prepare_square(SetArray parameters, int64_t offset, MutableSetArray prepared, int column_offset,
                     int width, int sets, cudaStream_t stream);
 
-// prepared[k][j] = parameters[offset + j * depth + k]: a [columns][depth] matrix transposed.
+// A [columns][depth] matrix transposed, in fours.
 void prepare_matrix(SetArray parameters, int64_t offset, int columns, int depth, MutableSetArray prepared,
                     int sets, cudaStream_t stream);
 
@@ -136,10 +142,10 @@ void mean_backward(const MeanBackwardArgs& args, cudaStream_t stream);
 
 // ------------------------------------------------------------------------------ linear.cu
 
-// y = f((base + bias) + W x), the product over k upward with fma from 0.
+// y = f((base + bias) + W x), the product in fp32 over k upward with fma from 0.
 struct LinearArgs {
   enum class Function { kNone, kRelu, kTanh };
-  SetArray weight;    // [depth][columns], transposed; depth a multiple of 16
+  SetArray weight;    // [depth][columns], transposed, in fours; depth a multiple of 16
   SetArray bias;      // [columns]
   const float* x;     // [rows][depth]
   const float* base;  // [rows][columns]; null: none
@@ -149,10 +155,12 @@ struct LinearArgs {
   bool to_states;
   SetRanges ranges;
   int items;
+  Precision precision = Precision::kFp32;
+  int tile_rows = 0;  // of a block, 32 or 128; 0: as many as keep the device busy
 };
 void linear(const LinearArgs& args, cudaStream_t stream);
 
-// ------------------------------------------------------------------------------ self_attention.cu
+// ------------------------------------------------------------------------------ self_attention.cu, _mma.cu
 
 // Self-attention of the n items of each sequence (Vaswani et al. 2017, section 3.2): per head of
 // d = H / heads out_i = sum_j e_ij v_j / sum_j e_ij, e_ij = exp((q_i k_j - max_j q_i k_j) / sqrt(d)).
@@ -162,6 +170,7 @@ struct SelfAttentionArgs {
   float* softmax;    // [sequences][n][heads][2] out: max_j q_i k_j, sum_j e_ij; null: not wanted
   int sequences, n;
   int heads;  // 1, 2, 4 or 8
+  Precision precision = Precision::kFp32;
 };
 void self_attention(const SelfAttentionArgs& args, cudaStream_t stream);
 
@@ -276,7 +285,7 @@ inline constexpr bool packs_references(Precision precision) { return precision =
 // The projections of every item of every sequence; glimpse and pointer as exp(2a) unless the sequence's
 // largest |a| is beyond kFactoredLimit (then raw a), as exp_references() on the CPU.
 struct ProjectReferencesArgs {
-  SetArray weights;  // [H][count * H], transposed
+  SetArray weights;  // [H][count * H], transposed, in fours
   Projections projections;
   const float* h;     // [sequences][n + 1][H] states of the encoder
   float* references;  // [sequences][count][n][H], rows in reference_index order
@@ -401,7 +410,7 @@ struct DecodeArgs {
   ProblemKind problem;
   Decode mode;
   SetArray recurrent, fold, bias, start_bias;  // decoder, as PreparedLstm
-  SetArray query;                              // [H][H] the step's query projection, transposed
+  SetArray query;                              // [H][H] the step's query projection, transposed, in fours
   AttentionWeights attention;
   PriorWeights prior;
   Projections projections;
@@ -518,10 +527,10 @@ void adam_update(const AdamUpdateArgs& args, cudaStream_t stream);
 
 // Everything of the critic but its encoder: P = 3 glimpses over all items, two layers. One block a sequence.
 struct CriticArgs {
-  SetArray reference;   // [H][H] process W_ref, transposed
-  SetArray query;       // [H][H] process W_q, transposed
+  SetArray reference;   // [H][H] process W_ref, transposed, in fours
+  SetArray query;       // [H][H] process W_q, transposed, in fours
   SetArray v;           // [H]
-  SetArray fc1_weight;  // [H][H] transposed
+  SetArray fc1_weight;  // [H][H] transposed, in fours
   SetArray fc1_bias, fc2_weight, fc2_bias;
   const float* h;     // [sequences][n + 1][H] states of the critic's encoder
   float* states;      // [sequences][4][H] out: start, and after each process step

@@ -65,10 +65,13 @@ struct ColumnThread {
     const bool is_query = group == kColumnGroups - 1;
     const SetArray& matrix = is_query ? args.query : args.recurrent;
     const int ld = is_query ? kHidden : kGates;
-    const float* const from =
-        matrix.of(set) + (is_upper ? kHalf : 0) * ld + (is_query ? 0 : group * kHidden) + unit;
+    const WeightsInFours from(matrix.of(set) + (is_upper ? kHalf : 0) * ld, ld,
+                              (is_query ? 0 : group * kHidden) + unit);
 #pragma unroll
-    for (int k = 0; k < kHalf; ++k) weights[k] = __ldg(from + k * ld);
+    for (int k = 0; k < kHalf; k += 4) {
+      const float4 four = from.four(k, 0);
+      weights[k] = four.x, weights[k + 1] = four.y, weights[k + 2] = four.z, weights[k + 3] = four.w;
+    }
   }
 };
 

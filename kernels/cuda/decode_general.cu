@@ -272,7 +272,7 @@ __device__ __forceinline__ void make_states(const DecodeArgs& args, const Decode
   const float* bias = (step == 0 ? args.start_bias : args.bias).of(tile.set) + unit;
   const float* fold = args.fold.of(tile.set) + unit;
   float product[4][kTileRows];
-  tile_multiply<4>(memory.h, kHidden, args.recurrent.of(tile.set) + unit, kGates, product);
+  tile_multiply(memory.h, kHidden, WeightsInFours(args.recurrent.of(tile.set), kGates, unit), product);
   __syncthreads();
 #pragma unroll
   for (int r = 0; r < kTileRows; ++r) {
@@ -283,10 +283,13 @@ __device__ __forceinline__ void make_states(const DecodeArgs& args, const Decode
     memory.h[r * kHidden + unit] = cell.h;
   }
   __syncthreads();
-  float query[1][kTileRows];
-  tile_multiply<1>(memory.h, kHidden, args.query.of(tile.set) + unit, kHidden, query);
+  const SquareShare share;
+  float query[2][kSquareRows];
+  multiply_square(memory.h, args.query.of(tile.set), share, query);
 #pragma unroll
-  for (int r = 0; r < kTileRows; ++r) memory.query[r * kHidden + unit] = query[0][r];
+  for (int i = 0; i < 2 * kSquareRows; ++i) {
+    memory.query[(share.row + i / 2) * kHidden + share.column + i % 2 * (kHidden / 2)] = query[i % 2][i / 2];
+  }
   __syncthreads();
 }
 

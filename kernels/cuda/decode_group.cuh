@@ -87,8 +87,8 @@ struct DecodeGroup {
   // State t + 1 of the group's rows.
   __device__ __forceinline__ void step_network(const DecodeThread& t, int step, float (&new_h)[kTileRows]) {
     float product[4][kTileRows];
-    tile_multiply<4>(t.memory.h + first_row * kHidden, kHidden, t.args.recurrent.of(t.tile.set) + unit,
-                     kGates, product);
+    tile_multiply(t.memory.h + first_row * kHidden, kHidden,
+                  WeightsInFours(t.args.recurrent.of(t.tile.set), kGates, unit), product);
     const int its_unit = made_here(unit);
     const DecodeUnitWeights weights(t, step, its_unit);
 #pragma unroll
@@ -110,15 +110,16 @@ struct DecodeGroup {
   }
 
   __device__ __forceinline__ void make_queries(const DecodeThread& t, int step) const {
-    float product[1][kTileRows];
-    tile_multiply<1>(t.memory.h + first_row * kHidden, kHidden, t.args.query.of(t.tile.set) + unit, kHidden,
-                     product);
+    const SquareShare share;
+    float product[2][kSquareRows];
+    multiply_square(t.memory.h + first_row * kHidden, t.args.query.of(t.tile.set), share, product);
 #pragma unroll
-    for (int r = 0; r < kTileRows; ++r) {
-      const int row = first_row + r;
-      t.memory.query[row * kHidden + unit] = product[0][r];
-      if (t.args.record.queries == nullptr || !t.chooses(row)) continue;
-      t.args.record.queries[(recorded_as(t, r) * t.args.n + step) * kHidden + unit] = product[0][r];
+    for (int i = 0; i < 2 * kSquareRows; ++i) {
+      const int its_row = share.row + i / 2, column = share.column + i % 2 * (kHidden / 2);
+      const float sum = product[i % 2][i / 2];
+      t.memory.query[(first_row + its_row) * kHidden + column] = sum;
+      if (t.args.record.queries == nullptr || !t.chooses(first_row + its_row)) continue;
+      t.args.record.queries[(recorded_as(t, its_row) * t.args.n + step) * kHidden + column] = sum;
     }
   }
 };

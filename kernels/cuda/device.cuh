@@ -62,6 +62,22 @@ __device__ __forceinline__ unsigned made_here(unsigned x) {
   return x;
 }
 
+// 16 bytes from device to shared memory, or zeros unless `exists`: on their way until the group of copies
+// that they belong to is waited for, and then there for this thread.
+__device__ __forceinline__ void copy_to_shared(float* to, const float* from, bool exists) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(exists ? 16 : 0)
+               : "memory");
+}
+// What the thread has copied since its last group becomes one; it may be empty.
+__device__ __forceinline__ void end_copy_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until no more than the newest kPending groups are on their way.
+template <int kPending>
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
 // x as the tensor cores read it: 10 bits of mantissa, the nearest, ties to even. sm_80 knows only ties away
 // from zero, and makes three instructions of it.
 __device__ __forceinline__ uint32_t to_tf32(float x) {

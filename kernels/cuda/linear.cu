@@ -1,30 +1,143 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linear layers of the attention encoder. A block makes 32 rows in 128, 384 or 512 columns: the rows
-// pass through shared memory (16 KB) in pieces of 128 of their length, a thread makes 8 of them in up to four
-// columns 128 apart.
+// The linear layers of the attention encoder, in fp32 with the CPU's bits or on tensor cores. A block makes
+// 128 or 32 rows in 128 columns. Pieces of 32 terms, of its rows and of its columns' weights, pass through
+// shared memory (2 x 32.3 or 20.3 KB): the next one is copied while one is multiplied. So 128 rows read the
+// weights of a layer once.
+//
+// In fp32 a thread makes 8 or 2 rows, 16 apart, in 8 columns, 16 apart. On tensor cores a warp makes 64 rows
+// in 32 columns, or 32 in 16; tile_multiply_mma.cuh describes fragments, of which the rows are the left ones
+// here.
 #include "kernels/common/scalar_math.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/set_ranges.cuh"
 #include "kernels/cuda/tile_multiply.cuh"
+#include "kernels/cuda/tile_multiply_mma.cuh"
 
 namespace pointsman::cuda {
 
-inline constexpr int kLinearThreads = 512;
-inline constexpr int kLinearRows = kLinearThreads / kHidden * kTileRows;
-inline constexpr size_t kLinearShared = sizeof(float) * kLinearRows * kHidden;
+inline constexpr int kLinearThreads = 256, kLinearWarps = kLinearThreads / 32;
+inline constexpr int kLinearColumns = 128;
+inline constexpr int kPiece = 32;   // terms
+inline constexpr int kStripe = 16;  // rows or columns of a thread lie so far apart, in fp32
 
-// Elements k .. k + part - 1 of the tile's rows; zeros behind the last row.
-__device__ __forceinline__ void load_linear_tile(const LinearArgs& a, const SetRange& rows, int k, int part,
-                                                 float* tile) {
-  for (int at = 4 * threadIdx.x; at < kLinearRows * kHidden; at += 4 * kLinearThreads) {
-    const int row = at / kHidden, column = at % kHidden;
-    if (column >= part) continue;
-    const int64_t from = int64_t{rows.first_row + row} * a.depth + k + column;
-    *reinterpret_cast<float4*>(tile + at) =
-        row < rows.rows ? *reinterpret_cast<const float4*>(a.x + from) : float4{0.0f, 0.0f, 0.0f, 0.0f};
+// A piece in shared memory. Neighbouring rows, and the fours of weights that the lanes of a warp read at
+// once, meet in no bank.
+template <int kRows>
+struct LinearPiece {
+  static constexpr int kFour = 4 * kLinearColumns + 8;  // floats between fours of weights
+  static constexpr int kFloats = kRows * kPiece + kPiece / 4 * kFour;
+  float* data;
+
+  __device__ __forceinline__ float* term(int row, int k) const {
+    return data + row * kPiece + (k ^ ((row & 1) << 4));
+  }
+  __device__ __forceinline__ float* weights(int k, int column) const {  // k: a multiple of 4
+    return data + kRows * kPiece + k / 4 * kFour + 4 * column;
+  }
+};
+
+// Terms k .. k + part - 1 of the block's rows and columns; zeros behind the last of these.
+template <int kRows>
+__device__ __forceinline__ void copy_piece(const LinearArgs& a, const SetRange& rows, int first_column, int k,
+                                           int part, const LinearPiece<kRows>& to) {
+  constexpr int kFours = kPiece / 4;
+  for (int at = threadIdx.x; at < kRows * kFours; at += kLinearThreads) {
+    const int row = at / kFours, term = at % kFours * 4;
+    copy_to_shared(to.term(row, term), a.x + (int64_t{rows.first_row} + row) * a.depth + k + term,
+                   row < rows.rows && term < part);
+  }
+  const float* const weights = a.weight.of(rows.set);
+  for (int at = threadIdx.x; at < kFours * kLinearColumns; at += kLinearThreads) {
+    const int term = at / kLinearColumns * 4, column = at % kLinearColumns;
+    copy_to_shared(to.weights(term, column),
+                   weights + index_in_fours(k + term, first_column + column, a.columns),
+                   first_column + column < a.columns && term < part);
   }
 }
+
+template <Precision kPrecision, int kRows>
+struct LinearSums {
+  static constexpr int kWarpRows = kRows < 64 ? kRows : 64;
+  static constexpr int kWarpColumns = kLinearColumns * kRows / kWarpRows / kLinearWarps;
+  static constexpr int kDown = kWarpRows / 16, kAcross = kWarpColumns / 8;  // fragments
+  using Cores = TensorCores<kPrecision>;
+
+  float d[kDown][kAcross][4] = {};
+
+  // Of the thread's fragments; made anew where they are asked.
+  __device__ __forceinline__ static int first_row() {
+    return made_here(threadIdx.x) / 32 % (kRows / kWarpRows) * kWarpRows;
+  }
+  __device__ __forceinline__ static int first_column() {
+    return made_here(threadIdx.x) / 32 / (kRows / kWarpRows) * kWarpColumns;
+  }
+
+  // part: a multiple of 16.
+  __device__ __forceinline__ void add(const LinearPiece<kRows>& piece, int part) {
+    const int thread = made_here(threadIdx.x), group = thread % 32 / 4, member = thread % 4;
+#pragma unroll 1
+    for (int k = 0; k < part; k += 16) {
+      typename Cores::Right right[kAcross];
+      const float* const fours = piece.weights(k + 4 * member, first_column() + group);
+#pragma unroll
+      for (int j = 0; j < kAcross; ++j)
+        right[j] = Cores::right(*reinterpret_cast<const float4*>(fours + 32 * j));
+      const float* const rows = piece.term(first_row() + group, k + 4 * member);
+#pragma unroll
+      for (int i = 0; i < kDown; ++i) {
+        const float* const row = rows + 16 * i * kPiece;
+        const typename Cores::Left left = Cores::left(*reinterpret_cast<const float4*>(row),
+                                                      *reinterpret_cast<const float4*>(row + 8 * kPiece));
+#pragma unroll
+        for (int j = 0; j < kAcross; ++j) Cores::multiply(left, right[j], d[i][j]);
+      }
+    }
+  }
+
+  // each(row, column, sum) of the thread's sums.
+  template <typename Each>
+  __device__ __forceinline__ void for_each(const Each& each) const {
+    const int thread = made_here(threadIdx.x), group = thread % 32 / 4, member = thread % 4;
+#pragma unroll
+    for (int i = 0; i < kDown * kAcross * 4; ++i) {
+      const int down = i / 4 / kAcross, across = i / 4 % kAcross;
+      each(first_row() + 16 * down + group + i % 4 / 2 * 8, first_column() + 8 * across + 2 * member + i % 2,
+           d[down][across][i % 4]);
+    }
+  }
+};
+
+template <int kRows>
+struct LinearSums<Precision::kFp32, kRows> {
+  static constexpr int kColumns = kLinearColumns / kStripe, kOwnRows = kRows / kStripe;
+
+  float sum[kColumns][kOwnRows] = {};
+
+  // Of the thread; made anew where it is asked.
+  __device__ __forceinline__ static int first_row() { return made_here(threadIdx.x) / kStripe; }
+  __device__ __forceinline__ static int first_column() { return made_here(threadIdx.x) % kStripe; }
+
+  __device__ __forceinline__ void add(const LinearPiece<kRows>& piece, int part) {
+#pragma unroll 1
+    for (int k = 0; k < part; k += 4) {
+      float4 w[kColumns];
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c)
+        w[c] = *reinterpret_cast<const float4*>(piece.weights(k, first_column() + kStripe * c));
+      multiply_four(piece.term(first_row(), k), kStripe * kPiece, w, sum);
+    }
+  }
+
+  template <typename Each>
+  __device__ __forceinline__ void for_each(const Each& each) const {
+#pragma unroll
+    for (int i = 0; i < kColumns * kOwnRows; ++i) {
+      const int r = i / kColumns, c = i % kColumns;
+      each(first_row() + kStripe * r, first_column() + kStripe * c, sum[c][r]);
+    }
+  }
+};
 
 __device__ __forceinline__ float apply(LinearArgs::Function function, float x) {
   switch (function) {
@@ -37,59 +150,71 @@ __device__ __forceinline__ float apply(LinearArgs::Function function, float x) {
   }
 }
 
-template <int kColumns>
-__device__ __forceinline__ void store_linear(const LinearArgs& a, const SetRange& rows, int first_row,
-                                             int column, const float (&sum)[kColumns][kTileRows]) {
-  const float* biases = a.bias.of(rows.set) + column;
-#pragma unroll
-  for (int r = 0; r < kTileRows; ++r) {
-    if (first_row + r >= rows.rows) break;
-    const int row = rows.first_row + first_row + r;
-    const int64_t from = int64_t{row} * a.columns + column;
-    const int64_t to = a.to_states ? from + int64_t{row / a.items + 1} * a.columns : from;
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      const float bias = __ldg(biases + c * kHidden);
-      const float start = a.base == nullptr ? bias : a.base[from + c * kHidden] + bias;
-      a.y[to + c * kHidden] = apply(a.function, start + sum[c][r]);
-    }
-  }
+__device__ __forceinline__ void store_linear(const LinearArgs& a, const SetRange& rows, int row_of_tile,
+                                             int column, float sum) {
+  if (row_of_tile >= rows.rows || column >= a.columns) return;
+  const int64_t row = int64_t{rows.first_row} + row_of_tile, from = row * a.columns + column;
+  const int64_t to = a.to_states ? from + (row / a.items + 1) * a.columns : from;
+  const float bias = __ldg(a.bias.of(rows.set) + column);
+  a.y[to] = apply(a.function, (a.base == nullptr ? bias : a.base[from] + bias) + sum);
 }
 
-// Grid: (tiles of 32 rows, strips of kColumns 128 columns). With one column a thread the last strip may be
-// narrower.
-template <int kColumns>
-__global__ void __launch_bounds__(kLinearThreads, 1) linear_kernel(LinearArgs a) {  // 1: else nvcc spills
-  POINTSMAN_DYNAMIC_SHARED(float, tile);
-  const SetRange rows = find_row_tile(a.ranges, blockIdx.x, kLinearRows, a.items);
+// Grid: (tiles of rows, strips of columns). The last strip may be narrower.
+template <Precision kPrecision, int kRows>
+__global__ void __launch_bounds__(kLinearThreads,
+                                  kPrecision == Precision::kTf32x3 ? 1 : 2)  // 2: else nvcc spills
+    linear_kernel(LinearArgs a) {
+  POINTSMAN_DYNAMIC_SHARED(float, shared);
+  constexpr int kFloats = LinearPiece<kRows>::kFloats;
+  const SetRange rows = find_row_tile(a.ranges, blockIdx.x, kRows, a.items);
   if (rows.rows <= 0) return;
-  const int column = blockIdx.y * kColumns * kHidden + threadIdx.x % kHidden;
-  const int first_row = threadIdx.x / kHidden * kTileRows;
-  // A thread behind the last column makes that one too, and stores nothing.
-  const float* weights = a.weight.of(rows.set) + (column < a.columns ? column : a.columns - 1);
-  float sum[kColumns][kTileRows] = {};
-  for (int k = 0; k < a.depth; k += kHidden) {
-    const int part = a.depth - k < kHidden ? a.depth - k : kHidden;
+  const int first_column = blockIdx.y * kLinearColumns;
+  const auto part_at = [&](int k) { return a.depth - k < kPiece ? a.depth - k : kPiece; };
+  LinearSums<kPrecision, kRows> sums;
+  const auto piece_at = [&](int k) { return LinearPiece<kRows>{shared + k / kPiece % 2 * kFloats}; };
+  const auto copy = [&](int k) {
+    if (k < a.depth) copy_piece(a, rows, first_column, k, part_at(k), piece_at(k));
+    end_copy_group();
+  };
+  copy(0);
+#pragma unroll 1
+  for (int k = 0; k < a.depth; k += kPiece) {
+    copy(k + kPiece);
+    wait_for_copies<1>();
     __syncthreads();
-    load_linear_tile(a, rows, k, part, tile);
+    sums.add(piece_at(k), part_at(k));
     __syncthreads();
-    tile_multiply_add<kColumns>(tile + first_row * kHidden, kHidden, weights + int64_t{k} * a.columns,
-                                a.columns, part, sum);
   }
-  if (column < a.columns) store_linear(a, rows, first_row, column, sum);
+  sums.for_each(
+      [&](int row, int column, float sum) { store_linear(a, rows, row, first_column + column, sum); });
 }
+
+namespace {
+
+// A block of 128 rows reads less for an fma, one of 32 is ready earlier: these, where those would leave
+// multiprocessors without work.
+int choose_rows(const LinearArgs& a, int strips) {
+  if (a.tile_rows != 0) return a.tile_rows;
+  const int blocks = row_tile_count(a.ranges, 128, a.items) * strips;
+  return blocks >= device_attribute(cudaDevAttrMultiProcessorCount) ? 128 : 32;
+}
+
+template <int kRows>
+void launch_linear(const LinearArgs& args, int strips, cudaStream_t stream) {
+  const dim3 grid(row_tile_count(args.ranges, kRows, args.items), strips);
+  with_precision(args.precision, [&]<Precision kPrecision>() {
+    launch(linear_kernel<kPrecision, kRows>, grid, kLinearThreads,
+           2 * LinearPiece<kRows>::kFloats * sizeof(float), stream, args);
+  });
+}
+
+}  // namespace
 
 void linear(const LinearArgs& args, cudaStream_t stream) {
   if (args.ranges.rows == 0) return;
-  const auto run = [&](void (*kernel)(LinearArgs), int columns) {
-    const int strip = columns * kHidden;
-    const dim3 grid(row_tile_count(args.ranges, kLinearRows, args.items), (args.columns + strip - 1) / strip);
-    launch(kernel, grid, kLinearThreads, kLinearShared, stream, args);
-  };
-  const auto divides = [&](int columns) { return args.columns % (columns * kHidden) == 0; };
-  if (divides(4)) return run(linear_kernel<4>, 4);
-  if (divides(3)) return run(linear_kernel<3>, 3);
-  run(linear_kernel<1>, 1);
+  const int strips = (args.columns + kLinearColumns - 1) / kLinearColumns;
+  if (choose_rows(args, strips) == 128) return launch_linear<128>(args, strips, stream);
+  launch_linear<32>(args, strips, stream);
 }
 
 }  // namespace pointsman::cuda

@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
   if (tile.rows <= 0) return;
   const LstmThread t = lstm_thread(tile);
   const LstmUnitWeights w = load_unit_weights(a, tile.set, t.unit);
-  const float* recurrent = a.recurrent.of(tile.set) + t.unit;
+  const WeightsInFours recurrent(a.recurrent.of(tile.set), kGates, t.unit);
   start_lstm<kCells>(a, t);
   float c[kTileRows] = {};
   load_inputs(a, tile, kRows, 0, inputs);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kHidden* kGroups) lstm_forward_kernel(LstmForw
     const int now = (step & 1) * kRows, then = kRows - now;
     load_inputs(a, tile, kRows, step + 1, inputs + then);
     float sum[4][kTileRows] = {};
-    if (step > 0) tile_multiply(shared + (now + t.first) * kHidden, kHidden, recurrent, kGates, sum);
+    if (step > 0) tile_multiply(shared + (now + t.first) * kHidden, kHidden, recurrent, sum);
     lstm_cells<kCells>(a, t, w, step, sum, inputs + now + t.first,
                        shared + (then + t.first) * kHidden + t.unit, c);
   }
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kHidden, 1)  // 1: else nvcc spills to fit fou
   float c[kTileRows] = {};
   for (int step = 0; step < a.steps; ++step) {
     float sum[4][kTileRows] = {};
-    if (step > 0) tile_multiply(h, kHidden, a.recurrent.of(tile.set) + t.unit, kGates, sum);
+    if (step > 0) tile_multiply(h, kHidden, WeightsInFours(a.recurrent.of(tile.set), kGates, t.unit), sum);
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < kTileRows; ++r) {
@@ -167,8 +167,8 @@ __device__ __forceinline__ void recurrent_gradient(const float* weight_hh, int u
   const int gate = unit / 32, lane = unit % 32;
   float sum[4][kTileRows];
   __syncthreads();
-  tile_multiply<4, 32>(dgates + gate * kHidden, kGates, weight_hh + gate * kHidden * kHidden + lane, kHidden,
-                       sum);
+  tile_multiply<32>(dgates + gate * kHidden, kGates,
+                    WeightsAsStored(weight_hh + gate * kHidden * kHidden, kHidden, lane), sum);
   __syncwarp();
 #pragma unroll
   for (int c = 0; c < 4; ++c) {

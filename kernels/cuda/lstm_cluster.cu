@@ -11,6 +11,7 @@
 #include "kernels/cuda/cluster.cuh"
 #include "kernels/cuda/lstm_cell.cuh"
 #include "kernels/cuda/set_ranges.cuh"
+#include "kernels/cuda/tile_multiply.cuh"
 
 namespace pointsman::cuda {
 
@@ -40,14 +41,18 @@ struct LaneWeights {
   float4 of[kQuarter];  // [terms of k][columns]
 };
 
-// weights: of the thread's first column and term; rows `stride` apart. Not aligned where a prior's few
-// weights come before them in the layout.
-__device__ __forceinline__ LaneWeights load_lane_weights(const float* weights, int stride) {
+// weights: of the thread's first column and term.
+template <typename Weights>
+__device__ __forceinline__ LaneWeights load_lane_weights(const Weights& weights) {
   LaneWeights w;
 #pragma unroll
-  for (int k = 0; k < kQuarter; ++k) {
-    const float* const from = weights + k * stride;
-    w.of[k] = {__ldg(from), __ldg(from + 1), __ldg(from + 2), __ldg(from + 3)};
+  for (int k = 0; k < kQuarter; k += 4) {
+    float4 column[kLaneColumns];
+    load_four<1>(weights, k, column);
+    w.of[k] = {column[0].x, column[1].x, column[2].x, column[3].x};
+    w.of[k + 1] = {column[0].y, column[1].y, column[2].y, column[3].y};
+    w.of[k + 2] = {column[0].z, column[1].z, column[2].z, column[3].z};
+    w.of[k + 3] = {column[0].w, column[1].w, column[2].w, column[3].w};
   }
   return w;
 }
@@ -163,8 +168,8 @@ __device__ __forceinline__ void run_forward(const LstmForwardArgs& a, const SetR
   float* const h = sums + tile_rows * kBlockColumns;
   float* const c = h + 2 * tile_rows * kHidden;
   const ClusterThread t = cluster_thread();
-  const LaneWeights w = load_lane_weights(
-      a.recurrent.of(tile.set) + t.warp * kQuarter * kGates + t.gate * kHidden + t.column, kGates);
+  const LaneWeights w = load_lane_weights(WeightsInFours(
+      a.recurrent.of(tile.set) + t.warp * kQuarter * kGates, kGates, t.gate * kHidden + t.column));
   const LstmUnitWeights unit_weights = load_unit_weights(a, tile.set, t.unit);
 #pragma unroll 1
   for (int r = t.warp; r < tile.rows; r += kWarps) {
@@ -279,8 +284,8 @@ __device__ __forceinline__ void run_backward(const LstmBackwardArgs& a, const Se
   float* const dgates = sums + tile_rows * kBlockColumns;
   float* const dc = dgates + 2 * tile_rows * kGates;
   const ClusterThread t = cluster_thread();
-  const LaneWeights w = load_lane_weights(
-      a.weight_hh.of(tile.set) + (t.gate * kHidden + t.warp * kQuarter) * kHidden + t.column, kHidden);
+  const LaneWeights w = load_lane_weights(WeightsAsStored(
+      a.weight_hh.of(tile.set) + (t.gate * kHidden + t.warp * kQuarter) * kHidden, kHidden, t.column));
 #pragma unroll 1
   for (int r = t.warp; r < tile.rows; r += kWarps) {
     const int64_t row = int64_t{tile.first_row} + r;

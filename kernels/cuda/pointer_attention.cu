@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to
   const int column = threadIdx.x % kHidden, first_item = threadIdx.x / kHidden * kTileRows;
   const int64_t slice = int64_t{args.n} * kHidden;
   const float* states = args.h + (sequence.first_row * (slice + kHidden) + kHidden);
-  const float* weights = args.weights.of(sequence.set) + column;
+  const WeightsInFours weights(args.weights.of(sequence.set), kCount * kHidden, column);
   float* references = args.references + sequence.first_row * kCount * slice;
   float largest[kCount] = {};
   for (int first = 0; first < args.n; first += kProjectItems) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kProjectThreads, 1)  // 1: else nvcc spills to
     load_states(states, first, args.n, tile);
     __syncthreads();
     float sum[kCount][kTileRows];
-    tile_multiply<kCount>(tile + first_item * kHidden, kHidden, weights, kCount * kHidden, sum);
+    tile_multiply(tile + first_item * kHidden, kHidden, weights, sum);
 #pragma unroll
     for (int r = 0; r < kTileRows; ++r) {
       const int item = first + first_item + r;

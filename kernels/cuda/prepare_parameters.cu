@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels read of a parameter set: matrices transposed, so that neighbouring threads read
-// neighbouring columns, and the LSTM's input half folded (algebra identity 1), with the CPU's bits.
+// What the kernels read of a parameter set: matrices transposed, in fours (index_in_fours), and the LSTM's
+// input half folded (algebra identity 1), with the CPU's bits.
 //
-// Transposition: a block moves a 32 x 32 tile. Fold: a block takes 32 of the 4H rows of W_ih, its warps in
-// turn the sums of these rows: W_ih E and W_ih W_c column by column, the bias, and W_ih start.
+// Transposition: a block moves a 32 x 32 tile, a thread four terms of a column. Fold: a block takes 32 of the
+// 4H rows of W_ih, its warps in turn the sums of these rows: W_ih E and W_ih W_c column by column, the bias,
+// and W_ih start.
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 
 namespace pointsman::cuda {
 
 // Rows lie one word further apart than their length: no bank conflicts down a column.
-inline constexpr int kTransposeTile = 32, kTransposeRows = 8;
-inline constexpr int kTransposeThreads = kTransposeTile * kTransposeRows;
+inline constexpr int kTransposeTile = 32, kTransposeFours = kTransposeTile / 4;
+inline constexpr int kTransposeThreads = kTransposeTile * kTransposeFours;
 inline constexpr size_t kTransposeShared = sizeof(float) * kTransposeTile * (kTransposeTile + 1);
 inline constexpr int kFoldRows = 32, kFoldThreads = 4 * kFoldRows;
 inline constexpr size_t kFoldShared = sizeof(float) * kFoldRows * (kHidden + 1);
 
-// out[k][column_offset + j] = in[offset + j depth + k], j = 0 .. columns - 1, rows of out `width` long.
+// out[k][column_offset + j] = in[offset + j depth + k], j = 0 .. columns - 1; out in fours, `width` columns.
 struct TransposeArgs {
   SetArray in;
   int64_t offset;
@@ -33,18 +34,16 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose_kernel(TransposeA
   const int column = blockIdx.x * kTransposeTile, k = blockIdx.y * kTransposeTile;
   const int64_t set = blockIdx.z;
   const float* in = a.in.of(set) + a.offset;
-  float* out = a.out.of(set) + a.column_offset;
 #pragma unroll
-  for (int j = first; j < kTransposeTile; j += kTransposeRows) {
+  for (int j = first; j < kTransposeTile; j += kTransposeFours) {
     if (column + j < a.columns && k + lane < a.depth)
       tile[j * kLine + lane] = in[int64_t{column + j} * a.depth + k + lane];
   }
   __syncthreads();
-#pragma unroll
-  for (int i = first; i < kTransposeTile; i += kTransposeRows) {
-    if (column + lane < a.columns && k + i < a.depth)
-      out[int64_t{k + i} * a.width + column + lane] = tile[lane * kLine + i];
-  }
+  if (column + lane >= a.columns || k + 4 * first >= a.depth) return;
+  const float* const four = tile + lane * kLine + 4 * first;
+  float* const out = a.out.of(set) + index_in_fours(k + 4 * first, a.column_offset + column + lane, a.width);
+  *reinterpret_cast<float4*>(out) = {four[0], four[1], four[2], four[3]};
 }
 
 // sum over d of row[d] vector[d step], upward.

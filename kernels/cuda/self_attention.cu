@@ -16,6 +16,7 @@
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
 #include "kernels/cuda/half_warp_attention.cuh"
+#include "kernels/cuda/self_attention_mma.h"
 
 namespace pointsman::cuda {
 
@@ -333,6 +334,7 @@ float scale_of(int width) { return 1.0f / std::sqrt(static_cast<float>(width)); 
 
 void self_attention(const SelfAttentionArgs& args, cudaStream_t stream) {
   with_width(args.heads, [&]<int kWidth>() {
+    if (args.precision != Precision::kFp32) return self_attention_mma<kWidth>(args, scale_of(kWidth), stream);
     launch(self_attention_kernel<kWidth>, blocks_of(args), kAttentionThreads,
            AttentionBlock<kWidth>::bytes(3, 1), stream, args, scale_of(kWidth));
   });

@@ -107,6 +107,12 @@ struct MmaFragments {
 
 void* dynamic_shared_memory();
 
+// Copies of the calling thread, made when it waits for their group and not before; from null: zeros.
+// finish_copies: makes those of all groups but the newest `pending`.
+void copy_later(void* to, const void* from, size_t bytes, const char* file, int line);
+void end_copy_group();
+void finish_copies(int pending);
+
 // Blocks of a cluster. A thread arrives, and then waits until all threads of the cluster have arrived.
 int cluster_rank();
 void arrive_at_cluster(const char* file, int line);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@
 
 #include "tests/cuda_emulation/emulation.h"
 #include "tests/cuda_emulation/fiber.h"
+#include "tests/cuda_emulation/shadow/kernels/cuda/device.cuh"
 
 struct cublasContext {
   cudaStream_t stream = nullptr;
@@ -590,8 +592,7 @@ struct StoredMatrix {
 
   bool valid(const char* name, int batch_count) const {
     if (ld < std::max(1, rows)) {
-      emulation::complain(std::string("cublasSgemm: leading dimension of ") + name +
-                          " is less than its rows");
+      emulation::complain(std::string("cublas: leading dimension of ") + name + " is less than its rows");
       return false;
     }
     if (rows == 0 || columns == 0) return true;
@@ -599,7 +600,7 @@ struct StoredMatrix {
     const long long last = stride * (batch_count - 1) + static_cast<long long>(columns - 1) * ld + rows;
     if (stride >= 0 && emulation::is_device_range(data, static_cast<size_t>(last) * sizeof(float)))
       return true;
-    emulation::complain(std::string("cublasSgemm: ") + name + " is not in one allocation of device memory");
+    emulation::complain(std::string("cublas: ") + name + " is not in one allocation of device memory");
     return false;
   }
 };
@@ -609,6 +610,15 @@ struct Product {
   int m, n, k;
   float alpha, beta;
   int lda, ldb, ldc;
+  cublasComputeType_t compute;
+
+  // A factor as the tensor cores read it.
+  float rounded(float x) const {
+    using pointsman::cuda::to_bf16_pair, pointsman::cuda::to_tf32;
+    if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return std::bit_cast<float>(to_tf32(x));
+    if (compute == CUBLAS_COMPUTE_32F_FAST_16BF) return std::bit_cast<float>(to_bf16_pair(0.0f, x));
+    return x;
+  }
 };
 
 void multiply(const Product& p, const float* a, const float* b, float* c) {
@@ -616,9 +626,9 @@ void multiply(const Product& p, const float* a, const float* b, float* c) {
   for (int64_t j = 0; j < p.n; ++j) {
     std::fill(sums.begin(), sums.end(), 0.0f);
     for (int64_t l = 0; l < p.k; ++l) {
-      const float factor = p.transpose_b ? b[l * p.ldb + j] : b[j * p.ldb + l];
+      const float factor = p.rounded(p.transpose_b ? b[l * p.ldb + j] : b[j * p.ldb + l]);
       for (int64_t i = 0; i < p.m; ++i)
-        sums[i] += factor * (p.transpose_a ? a[i * p.lda + l] : a[l * p.lda + i]);
+        sums[i] += factor * p.rounded(p.transpose_a ? a[i * p.lda + l] : a[l * p.lda + i]);
     }
     for (int64_t i = 0; i < p.m; ++i) {  // beta 0: c is not read
       c[j * p.ldc + i] = p.beta == 0.0f ? p.alpha * sums[i] : p.alpha * sums[i] + p.beta * c[j * p.ldc + i];
@@ -654,7 +664,6 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   if (status == CUBLAS_STATUS_SUCCESS) handle->stream = stream;
   return status;
 }
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) { return require_handle(handle); }
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, size_t bytes) {
   if (!emulation::is_device_range(workspace, bytes)) return CUBLAS_STATUS_INVALID_VALUE;
   return require_handle(handle);
@@ -673,38 +682,44 @@ const char* cublasGetStatusString(cublasStatus_t status) {
   return "unknown";
 }
 
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transpose_a,
-                                         cublasOperation_t transpose_b, int m, int n, int k,
-                                         const float* alpha, const float* a, int lda, long long stride_a,
-                                         const float* b, int ldb, long long stride_b, const float* beta,
-                                         float* c, int ldc, long long stride_c, int batch_count) {
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k,
+                                          const void* alpha, const void* a, cudaDataType, int lda,
+                                          long long stride_a, const void* b, cudaDataType, int ldb,
+                                          long long stride_b, const void* beta, void* c, cudaDataType,
+                                          int ldc, long long stride_c, int batch_count,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t) {
   if (require_handle(handle) != CUBLAS_STATUS_SUCCESS) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (m < 0 || n < 0 || k < 0 || batch_count < 0) {
-    emulation::complain("cublasSgemm: a negative size");
+    emulation::complain("cublas: a negative size");
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   if (m == 0 || n == 0 || batch_count == 0) return CUBLAS_STATUS_SUCCESS;
   emulation::count_work(handle->stream, emulation::Call::kLaunch);
   const bool ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
-  const StoredMatrix stored_a{a, ta ? k : m, ta ? m : k, lda, stride_a};
-  const StoredMatrix stored_b{b, tb ? n : k, tb ? k : n, ldb, stride_b};
-  const StoredMatrix stored_c{c, m, n, ldc, stride_c};
+  const auto *x = static_cast<const float*>(a), *y = static_cast<const float*>(b);
+  const auto z = static_cast<float*>(c);
+  const StoredMatrix stored_a{x, ta ? k : m, ta ? m : k, lda, stride_a};
+  const StoredMatrix stored_b{y, tb ? n : k, tb ? k : n, ldb, stride_b};
+  const StoredMatrix stored_c{z, m, n, ldc, stride_c};
   if (!stored_a.valid("A", batch_count) || !stored_b.valid("B", batch_count) ||
       !stored_c.valid("C", batch_count)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  const Product product{ta, tb, m, n, k, *alpha, *beta, lda, ldb, ldc};
+  const auto number = [](const void* from) { return *static_cast<const float*>(from); };
+  const Product product{ta, tb, m, n, k, number(alpha), number(beta), lda, ldb, ldc, compute};
   emulation::enqueue(handle->stream, [=] {
     for (int i = 0; i < batch_count; ++i)
-      multiply(product, a + i * stride_a, b + i * stride_b, c + i * stride_c);
+      multiply(product, x + i * stride_a, y + i * stride_b, z + i * stride_c);
   });
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a,
-                           cublasOperation_t transpose_b, int m, int n, int k, const float* alpha,
-                           const float* a, int lda, const float* b, int ldb, const float* beta, float* c,
-                           int ldc) {
-  return cublasSgemmStridedBatched(handle, transpose_a, transpose_b, m, n, k, alpha, a, lda, 0, b, ldb, 0,
-                                   beta, c, ldc, 0, 1);
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                            cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType a_type, int lda, const void* b, cudaDataType b_type,
+                            int ldb, const void* beta, void* c, cudaDataType c_type, int ldc,
+                            cublasComputeType_t compute, cublasGemmAlgo_t algorithm) {
+  return cublasGemmStridedBatchedEx(handle, transpose_a, transpose_b, m, n, k, alpha, a, a_type, lda, 0, b,
+                                    b_type, ldb, 0, beta, c, c_type, ldc, 0, 1, compute, algorithm);
 }

@@ -44,6 +44,14 @@ struct Site {
 
 enum class State { kReady, kAtBlock, kAtWarp, kAtCluster, kEnded };
 
+// Into shared memory, on its way.
+struct Copy {
+  void* to;
+  const void* from;  // null: zeros
+  size_t bytes;
+  int group;
+};
+
 struct Thread {
   uint3 index;    // threadIdx
   int block = 0;  // of the cluster
@@ -57,6 +65,8 @@ struct Thread {
   uint64_t result = 0;
   bool arrived = false;  // at the cluster's barrier, in cluster_phase, and has not waited there yet
   unsigned cluster_phase = 0;
+  std::vector<Copy> copies;  // that are on their way, oldest first
+  int copy_group = 0;        // that its next copy belongs to
 };
 
 const char* name_of(BlockOp op) {
@@ -423,6 +433,8 @@ void start_cluster(Extent position, uint64_t first_number) {
   for (int i = 0; i < m.places; ++i) {
     m.warp_phase[i] = 0;
     m.threads[i].arrived = false;
+    m.threads[i].copies.clear();
+    m.threads[i].copy_group = 0;
     m.threads[i].state = State::kEnded;
     if (i % m.stride < m.count) set_ready(i);
   }
@@ -596,6 +608,35 @@ int meet_block(BlockOp op, bool predicate, const char* file, int line) {
   leave_current();
   happens_before_acquire(&block.objects[m.set][phase]);
   return static_cast<int>(self.result);
+}
+
+// ------------------------------------------------------------------------------ copies
+
+void copy_later(void* to, const void* from, size_t bytes, const char* file, int line) {
+  Machine& m = machine();
+  Thread& self = m.threads[m.current];
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0) {
+    fault("copy to shared memory at " + Site{file, line}.text() + " is not aligned");
+    stop();
+  }
+  self.copies.push_back({to, from, bytes, self.copy_group});
+}
+
+void end_copy_group() { ++machine().threads[machine().current].copy_group; }
+
+void finish_copies(int pending) {
+  Thread& self = machine().threads[machine().current];
+  const int last = self.copy_group - pending - 1;
+  const auto is_due = [&](const Copy& copy) {
+    if (copy.group > last) return false;
+    if (copy.from == nullptr) {
+      std::memset(copy.to, 0, copy.bytes);
+    } else {
+      std::memcpy(copy.to, copy.from, copy.bytes);
+    }
+    return true;
+  };
+  self.copies.erase(self.copies.begin(), std::find_if_not(self.copies.begin(), self.copies.end(), is_due));
 }
 
 // ------------------------------------------------------------------------------ blocks of a cluster

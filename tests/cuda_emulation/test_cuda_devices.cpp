@@ -157,9 +157,9 @@ TEST_CASE("devices: a step of training is one graph, which is waited for once") 
     Learned learned;
     int64_t launches;  // kernels and products, as docs/kernels.md has them
   };
-  constexpr Step kSteps[] = {{Encoder::kLstm, Learned::kAll, 41},
+  constexpr Step kSteps[] = {{Encoder::kLstm, Learned::kAll, 43},
                              {Encoder::kLstm, Learned::kAttention, 30},
-                             {Encoder::kAttention, Learned::kAll, 151},
+                             {Encoder::kAttention, Learned::kAll, 153},
                              {Encoder::kAttention, Learned::kAttention, 65}};
   const std::vector<int32_t> counts{4, 4};
   const RandomBatch batch(ProblemKind::kTsp, 7, 2, 45);

@@ -632,10 +632,11 @@ TEST_CASE("matrix products") {
       beta == 0.0f ? DeviceArray<float>(150) : DeviceArray<float>(c);  // NaN is not read
   cublasHandle_t handle = nullptr;
   REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
-  REQUIRE(cublasSgemmStridedBatched(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N, m,
-                                    n, k, &alpha, device_a.data(), lda, stride_a, device_b.data(), ldb,
-                                    stride_b, &beta, device_c.data(), ldc, stride_c,
-                                    batch) == CUBLAS_STATUS_SUCCESS);
+  REQUIRE(cublasGemmStridedBatchedEx(handle, ta ? CUBLAS_OP_T : CUBLAS_OP_N, tb ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                     m, n, k, &alpha, device_a.data(), CUDA_R_32F, lda, stride_a,
+                                     device_b.data(), CUDA_R_32F, ldb, stride_b, &beta, device_c.data(),
+                                     CUDA_R_32F, ldc, stride_c, batch, CUBLAS_COMPUTE_32F_PEDANTIC,
+                                     CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
   const std::vector<float> result = device_c.download();
   for (int s = 0; s < batch; ++s) {
     for (int i = 0; i < m; ++i) {
@@ -654,6 +655,24 @@ TEST_CASE("matrix products") {
   CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
 }
 
+TEST_CASE("products of rounded factors") {
+  cublasHandle_t handle = nullptr;
+  REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  const float factor = 1.0f + 0x1p-5f + 0x1p-9f + 0x1p-20f, one = 1.0f, none = 0.0f;
+  const DeviceArray<float> a(std::vector<float>{factor}), b(std::vector<float>{one});
+  const auto product = [&](cublasComputeType_t type) {
+    DeviceArray<float> c(1);
+    REQUIRE(cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 1, &one, a.data(), CUDA_R_32F, 1, b.data(),
+                         CUDA_R_32F, 1, &none, c.data(), CUDA_R_32F, 1, type,
+                         CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS);
+    return c.download()[0];
+  };
+  CHECK(product(CUBLAS_COMPUTE_32F_PEDANTIC) == factor);
+  CHECK(product(CUBLAS_COMPUTE_32F_FAST_TF32) == 1.0f + 0x1p-5f + 0x1p-9f);
+  CHECK(product(CUBLAS_COMPUTE_32F_FAST_16BF) == 1.0f + 0x1p-5f);
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+}
+
 TEST_CASE("products that cuBLAS would refuse") {
   cublasHandle_t handle = nullptr;
   REQUIRE(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
@@ -661,8 +680,9 @@ TEST_CASE("products that cuBLAS would refuse") {
   DeviceArray<float> c(9);
   const float one = 1.0f;
   const auto product = [&](int m, int lda, int ldc) {
-    return cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, 3, 4, &one, a.data(), lda, b.data(), 4, &one,
-                       c.data(), ldc);
+    return cublasGemmEx(handle, CUBLAS_OP_N, CUBLAS_OP_N, m, 3, 4, &one, a.data(), CUDA_R_32F, lda, b.data(),
+                        CUDA_R_32F, 4, &one, c.data(), CUDA_R_32F, ldc, CUBLAS_COMPUTE_32F_PEDANTIC,
+                        CUBLAS_GEMM_DEFAULT);
   };
   CHECK(product(3, 3, 3) == CUBLAS_STATUS_SUCCESS);
   check_complaint([&] { return product(3, 2, 3); }, CUBLAS_STATUS_INVALID_VALUE);

@@ -76,9 +76,9 @@ struct AttentionForward {
     const auto& layer = p.products.layers[l];
     norm(to.x, at.norm1_weight, at.norm1_bias);
     linear(product(layer.in, states.normed, nullptr, to.qkv), stream.get());
-    cuda::self_attention(
-        {to.qkv, to.attended, to.softmax, shape.sequences, shape.n, stream.device.config.heads},
-        stream.get());
+    cuda::self_attention({to.qkv, to.attended, to.softmax, shape.sequences, shape.n,
+                          stream.device.config.heads, stream.device.precision},
+                         stream.get());
     linear(product(layer.out, to.attended, to.x, to.residual), stream.get());
     norm(to.residual, at.norm2_weight, at.norm2_bias);
     LinearArgs hidden = product(layer.linear1, states.normed, nullptr, to.hidden);
@@ -97,8 +97,9 @@ struct AttentionForward {
   // base null: none.
   LinearArgs product(const Linear& layer, const float* x, const float* base, float* y) const {
     constexpr auto kNone = LinearArgs::Function::kNone;
-    return {layer.matrix, p.tensor(layer.bias),   x,      base, y, layer.depth, layer.columns, kNone,
-            false,        inputs.sequence_ranges, shape.n};
+    return {layer.matrix, p.tensor(layer.bias),   x,     base,  y,
+            layer.depth,  layer.columns,          kNone, false, inputs.sequence_ranges,
+            shape.n,      stream.device.precision};
   }
 };
 
@@ -180,13 +181,14 @@ struct AttentionBackward {
   // y = W x + b: the sums of W and b, and dx (+)= dy W. items: rows of the arrays a sequence.
   void back(const Linear& linear, const float* x, const float* dy, float* dx, int items,
             bool accumulate = false) const {
+    const Precision precision = main.device.precision;
     main.cublas->accumulate_outer({dy, linear.columns, x, linear.depth, p.gradient_tensor(linear.weight),
-                                   linear.columns, linear.depth, items},
+                                   linear.columns, linear.depth, items, precision},
                                   plan.sequence_ranges);
     sum(dy, linear.columns, linear.bias, items);
-    main.cublas->multiply(
-        {dy, p.tensor(linear.weight), true, dx, linear.columns, linear.depth, items, accumulate},
-        plan.sequence_ranges);
+    main.cublas->multiply({dy, linear.columns, p.tensor(linear.weight), dx, linear.columns, linear.depth,
+                           items, accumulate, precision},
+                          plan.sequence_ranges);
   }
 
   // The sums over the rows, by a product with ones: far too few threads would share them otherwise.

@@ -140,8 +140,8 @@ struct Critic {
             critic.process.w_q);
     }
     outer(args.dreferences, kHidden, h, kHidden, states, critic.process.w_ref);
-    main.cublas->multiply({args.dreferences, parameters.tensor(critic.process.w_ref), true, args.dh, kHidden,
-                           kHidden, states, true},
+    main.cublas->multiply({args.dreferences, kHidden, parameters.tensor(critic.process.w_ref), args.dh,
+                           kHidden, kHidden, states, true},
                           plan.sequence_ranges);
   }
 };

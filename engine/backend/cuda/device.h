@@ -123,7 +123,7 @@ struct CudaDevice {
   void make_current() const { require(cudaSetDevice(index), "device"); }
 
   const int index;
-  const Precision precision;  // of rollouts without a tape
+  const Precision precision;  // of the attention encoder; of the rest of rollouts without a tape
   cudaDeviceProp properties{};
   ModelConfig config;
   std::optional<ParameterLayout> layout;

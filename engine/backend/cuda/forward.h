@@ -89,7 +89,8 @@ TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Pr
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy);
 PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 
-// Activations are recorded in fp32 only.
+// An attention encoder in the device's precision. Others, and what records activations of theirs, in fp32 or
+// the plan's.
 void encode(const DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const Activations& to);
 // The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.

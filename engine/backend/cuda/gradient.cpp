@@ -86,8 +86,7 @@ struct Backward {
     projections();
     if (request.learned == Learned::kAttention) return;
     decoder();
-    main.cublas->multiply({to.dreferences, parameters.references, false, to.dh, width, kHidden, n + 1, false},
-                          plan.sequence_ranges);
+    references();
     if (main.device.config.encoder == Encoder::kLstm) {
       lstm_encoder();
     } else {
@@ -142,9 +141,19 @@ struct Backward {
     }
   }
 
+  // What the references send back to the encoder, into dh.
+  void references() const {
+    const auto tensors = projection_tensors(layout, stacked);
+    for (int i = 0; i < stacked.count; ++i) {
+      main.cublas->multiply({to.dreferences + i * kHidden, width, parameters.tensor(tensors[i]), to.dh,
+                             kHidden, kHidden, n + 1, i > 0},
+                            plan.sequence_ranges);
+    }
+  }
+
   void decoder() const {
     main.cublas->multiply(
-        {to.dqueries, parameters.tensor(layout.query), true, to.dh, kHidden, kHidden, n + 1, false},
+        {to.dqueries, kHidden, parameters.tensor(layout.query), to.dh, kHidden, kHidden, n + 1, false},
         plan.row_ranges);
     const CudaParameters::Lstm& lstm = parameters.decoder;
     add_lstm_gradient(main,

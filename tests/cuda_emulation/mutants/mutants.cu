@@ -64,6 +64,29 @@ __global__ __launch_bounds__(kThreads) void tile_loop(const float* in, float* ou
   out[threadIdx.x] = total;
 }
 
+// Two pieces of 16 bytes a thread, the second on its way while the first is read; the bug waits for the
+// second behind the barrier.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void copy_early(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(float, pieces);
+  using pointsman::cuda::copy_to_shared, pointsman::cuda::end_copy_group, pointsman::cuda::wait_for_copies;
+  constexpr unsigned kFloats = 4 * kThreads;
+  float total = 0.0f;
+  for (unsigned piece = 0; piece < 2; ++piece) {
+    const bool exists = piece == 0 || threadIdx.x < kThreads / 2;
+    copy_to_shared(pieces + piece * kFloats + 4 * threadIdx.x, in + 4 * threadIdx.x, exists);
+    end_copy_group();
+  }
+  for (unsigned piece = 0; piece < 2; ++piece) {
+    if (piece == 0) wait_for_copies<1>();
+    if (piece == 1 && !bug) wait_for_copies<0>();
+    __syncthreads();
+    if (piece == 1 && bug) wait_for_copies<0>();
+    total += pieces[piece * kFloats + kFloats - 1 - threadIdx.x] + pieces[piece * kFloats + threadIdx.x];
+  }
+  out[threadIdx.x] = total;
+}
+
 // One word past the shared memory.
 template <bool bug>
 __global__ __launch_bounds__(kThreads) void shared_past_end(const float* in, float* out) {
@@ -295,6 +318,7 @@ const Mutant kMutants[] = {
     MUTANT(parted_warp, 1, 0),
     MUTANT(neighbour_ended, 2, kThreads, 2),
     MUTANT(misaligned, 1, 0),
+    MUTANT(copy_early, 1, 8 * kThreads),
     MUTANT(sentinel_unwritten, 1, kThreads),
     {"last_tile", nullptr, nullptr, 2, 0},
 };

@@ -13,22 +13,31 @@ enum cublasStatus_t {
   CUBLAS_STATUS_EXECUTION_FAILED = 13,
 };
 enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
-enum cublasMath_t { CUBLAS_DEFAULT_MATH = 0, CUBLAS_PEDANTIC_MATH = 2, CUBLAS_TF32_TENSOR_OP_MATH = 3 };
+enum cublasComputeType_t {
+  CUBLAS_COMPUTE_32F_PEDANTIC = 69,
+  CUBLAS_COMPUTE_32F_FAST_16BF = 75,
+  CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+};
+enum cudaDataType { CUDA_R_32F = 0 };
+enum cublasGemmAlgo_t { CUBLAS_GEMM_DEFAULT = -1 };
 
 cublasStatus_t cublasCreate(cublasHandle_t* handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream);
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode);
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, size_t bytes);
 const char* cublasGetStatusString(cublasStatus_t status);
 
-// C = alpha op(A) op(B) + beta C, all column-major: C is m x n, op(A) m x k, op(B) k x n.
-cublasStatus_t cublasSgemm(cublasHandle_t handle, cublasOperation_t transpose_a,
-                           cublasOperation_t transpose_b, int m, int n, int k, const float* alpha,
-                           const float* a, int lda, const float* b, int ldb, const float* beta, float* c,
-                           int ldc);
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t transpose_a,
-                                         cublasOperation_t transpose_b, int m, int n, int k,
-                                         const float* alpha, const float* a, int lda, long long stride_a,
-                                         const float* b, int ldb, long long stride_b, const float* beta,
-                                         float* c, int ldc, long long stride_c, int batch_count);
+// C = alpha op(A) op(B) + beta C, all column-major: C is m x n, op(A) m x k, op(B) k x n. Factors are rounded
+// as the compute type says.
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                            cublasOperation_t transpose_b, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType a_type, int lda, const void* b, cudaDataType b_type,
+                            int ldb, const void* beta, void* c, cudaDataType c_type, int ldc,
+                            cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k,
+                                          const void* alpha, const void* a, cudaDataType a_type, int lda,
+                                          long long stride_a, const void* b, cudaDataType b_type, int ldb,
+                                          long long stride_b, const void* beta, void* c, cudaDataType c_type,
+                                          int ldc, long long stride_c, int batch_count,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm);

@@ -42,14 +42,13 @@ struct HostModel {
   }
 };
 
-// stored [columns][H] at `offset` of the flat parameters, transposed into columns of [H][width].
+// stored [columns][H] at `offset` of the flat parameters, transposed into columns of [H][width], in fours.
 inline void transpose_into(const std::vector<float>& flat, size_t offset, int columns, int first_column,
                            int width, std::vector<float>& out) {
   out.resize(static_cast<size_t>(kHidden) * width);
   for (int j = 0; j < columns; ++j) {
     for (int k = 0; k < kHidden; ++k) {
-      out[static_cast<size_t>(k) * width + first_column + j] =
-          flat[offset + static_cast<size_t>(j) * kHidden + k];
+      out[index_in_fours(k, first_column + j, width)] = flat[offset + static_cast<size_t>(j) * kHidden + k];
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "tests/kernels/cpu/on_each_target.h"
 #include "tests/kernels/cpu/self_attention_case.h"
 #include "tests/kernels/cuda/device_test.h"
+#include "tests/kernels/cuda/precision_bounds.h"
 #include "tests/kernels/cuda/set_ranges_test.h"
 
 namespace pointsman::cuda {
@@ -138,7 +139,17 @@ struct Shape {
   int columns, depth;
 };
 
-// base, function and whether y is a states array go round.
+// A matrix out of fours.
+std::vector<float> plain_matrix(const float* in_fours, Shape shape) {
+  std::vector<float> matrix(static_cast<size_t>(shape.columns) * shape.depth);
+  for (int k = 0; k < shape.depth; ++k) {
+    for (int j = 0; j < shape.columns; ++j)
+      matrix[k * shape.columns + j] = in_fours[index_in_fours(k, j, shape.columns)];
+  }
+  return matrix;
+}
+
+// base, function and whether y is a states array go round, and the rows of a tile.
 void check_linear(const std::vector<int>& lengths, int items, Shape shape, int variant) {
   using Function = LinearArgs::Function;
   const auto [columns, depth] = shape;
@@ -152,14 +163,15 @@ void check_linear(const std::vector<int>& lengths, int items, Shape shape, int v
   const size_t states = to_states ? static_cast<size_t>(rows_of(rows.ranges)) * columns : 0;
   DeviceArray<float> y(rows.floats(columns) + states);
   linear({weight.on_device(), bias.on_device(), device_x.data(), with_base ? device_base.data() : nullptr,
-          y.data(), depth, columns, function, to_states, rows.on_device(), items},
+          y.data(), depth, columns, function, to_states, rows.on_device(), items, Precision::kFp32,
+          variant % 5 < 2 ? 128 : 32},
          nullptr);
   const std::vector<float> found = y.download();
   std::vector<float> packed(static_cast<size_t>(columns) * depth), expected(columns);
   int different = 0;
   for (int row = 0; row < rows.count; ++row) {
     const int set = rows.set(row);
-    cpu::pack({weight.of(set), columns, columns, depth, true, packed.data()});
+    cpu::pack({plain_matrix(weight.of(set), shape).data(), columns, columns, depth, true, packed.data()});
     const float* own = base.data() + static_cast<size_t>(row) * columns;
     cpu::multiply({x.data() + static_cast<size_t>(row) * depth, depth, packed.data(), expected.data(),
                    columns, 1, depth, columns, false, bias.of(set), with_base ? own : nullptr,
@@ -182,9 +194,65 @@ TEST_CASE("linear: the CPU's bits of every width, depth, function and layout") {
     check_linear({2, 1, 3}, 7, shape, variant++);
     check_linear({1, 2}, 33, shape, variant++);
   }
+  for (const int variant_of_rows : {0, 2}) check_linear({2, 9}, 16, {144, 128}, variant_of_rows);
 }
 
-TEST_CASE("linear: a small call", "[race]") { check_linear({1, 1}, 3, {128, 144}, 1); }
+// The worst distance from double, as a share of what the precision may lose; distance: the largest.
+double worst_linear(Precision precision, int tile_rows, const std::vector<int>& lengths, Shape shape,
+                    double* distance) {
+  const auto [columns, depth] = shape;
+  Rows rows(lengths, 7);
+  const Tensor weight(rows.sets, columns * depth, 1, 0.3f), bias(rows.sets, columns, 2);
+  const std::vector<float> x = random_floats(rows.floats(depth), 3);
+  const DeviceArray<float> device_x(x);
+  DeviceArray<float> y(rows.floats(columns));
+  linear({weight.on_device(), bias.on_device(), device_x.data(), nullptr, y.data(), depth, columns,
+          LinearArgs::Function::kNone, false, rows.on_device(), rows.items, precision, tile_rows},
+         nullptr);
+  const std::vector<float> found = y.download();
+  double worst = 0.0;
+  for (int row = 0; row < rows.count; ++row) {
+    const std::vector<float> matrix = plain_matrix(weight.of(rows.set(row)), shape);
+    for (int j = 0; j < columns; ++j) {
+      double sum = bias.of(rows.set(row))[j], size = 0.0;
+      for (int k = 0; k < depth; ++k) {
+        const double product =
+            static_cast<double>(x[static_cast<size_t>(row) * depth + k]) * matrix[k * columns + j];
+        sum += product;
+        size += std::abs(product);
+      }
+      const double off = std::abs(found[static_cast<size_t>(row) * columns + j] - sum);
+      const double slack = (factor_error(precision) + sum_error(precision, depth)) * size +
+                           2 * 0x1p-24 * (size + std::abs(bias.of(rows.set(row))[j]));
+      worst = std::max(worst, std::isfinite(off) ? off / slack : 1e30);
+      *distance = std::max(*distance, off);
+    }
+  }
+  return worst;
+}
+
+TEST_CASE("linear on tensor cores: within what its factors lose") {
+  for (const int tile_rows : {32, 128}) {
+    for (const Shape& shape : {Shape{128, 128}, Shape{144, 48}, Shape{16, 16}}) {
+      double distance[4] = {};
+      for (const Precision precision : kPrecisions) {
+        INFO(name_of(precision) << ", " << tile_rows << " rows, " << shape.columns << " x " << shape.depth);
+        CHECK(worst_linear(precision, tile_rows, {1, 20, 3}, shape, &distance[static_cast<int>(precision)]) <=
+              1.0);
+      }
+      CHECK(distance[static_cast<int>(Precision::kTf32x3)] > 0.0);
+      CHECK(distance[static_cast<int>(Precision::kTf32x3)] * 64 <
+            distance[static_cast<int>(Precision::kTf32)]);
+      CHECK(distance[static_cast<int>(Precision::kTf32)] * 2 < distance[static_cast<int>(Precision::kBf16)]);
+    }
+  }
+}
+
+TEST_CASE("linear: a small call", "[race]") {
+  for (const int variant : {1, 3}) check_linear({1, 1}, 3, {128, 144}, variant);
+  double distance = 0.0;
+  CHECK(worst_linear(Precision::kBf16, 32, {1}, {128, 48}, &distance) <= 1.0);
+}
 
 // ------------------------------------------------------------------------------ mean and elements
 
@@ -292,7 +360,68 @@ TEST_CASE("self_attention: the CPU's bits, and its gradient against double") {
     check_self_attention({AttentionCase(n, 4, 0.1f), AttentionCase(n, 4, 8.0f), AttentionCase(n, 4, 1.0f)});
 }
 
-TEST_CASE("self_attention: a small call", "[race]") { check_self_attention({AttentionCase(37, 8, 1.0f)}); }
+// The worst distance from double, as a share of what the precision may lose; distance: the largest.
+double worst_attention(Precision precision, const AttentionCase& c, double* distance) {
+  const DeviceArray<float> qkv(joined({c, c}, &AttentionCase::qkv));
+  const size_t rows = 2 * static_cast<size_t>(c.n);
+  DeviceArray<float> out(rows * kHidden), softmax(rows * c.heads * 2);
+  self_attention({qkv.data(), out.data(), softmax.data(), 2, c.n, c.heads, precision}, nullptr);
+  const std::vector<float> found = out.download(), sums = softmax.download();
+  CHECK(same_bits({found.begin(), found.begin() + found.size() / 2},
+                  {found.begin() + found.size() / 2, found.end()}));
+  double worst = 0.0;
+  for (int head = 0; head < c.heads; ++head) {
+    double off = 0.0, largest = 0.0;  // largest: of the scores' magnitudes
+    const std::vector<double> p = c.weights(head, &off);
+    for (int i = 0; i < c.n; ++i) {
+      double highest = -1e300;
+      for (int j = 0; j < c.n; ++j) {
+        Sum score;
+        for (int d = head * c.width; d < (head + 1) * c.width; ++d) score.add(c.q(i, d) * c.k(j, d));
+        largest = std::max(largest, score.magnitude);
+        highest = std::max(highest, score.value);
+      }
+      const float* own = &sums[(static_cast<size_t>(i) * c.heads + head) * 2];
+      CHECK(std::abs(own[0] - highest) <=
+            (factor_error(precision) + sum_error(precision, c.width)) * largest);
+    }
+    // A weight is off by the errors of its own score and of those that it is divided by, then as a factor.
+    const double score = (factor_error(precision) + sum_error(precision, c.width)) * largest /
+                         std::sqrt(static_cast<double>(c.width));
+    const double relative =
+        std::expm1(2 * score) + factor_error(precision) + sum_error(precision, c.n) + (off + c.n) * 0x1p-24;
+    for (int i = 0; i < c.n; ++i) {
+      for (int d = head * c.width; d < (head + 1) * c.width; ++d) {
+        Sum sum;
+        for (int j = 0; j < c.n; ++j) sum.add(p[i * c.n + j] * c.v(j, d));
+        const double error = std::abs(found[i * kHidden + d] - sum.value);
+        worst = std::max(worst, std::isfinite(error) ? error / (relative * sum.magnitude) : 1e30);
+        *distance = std::max(*distance, error);
+      }
+    }
+  }
+  return worst;
+}
+
+TEST_CASE("self_attention on tensor cores: within what its factors lose") {
+  const std::pair<int, int> shapes[] = {{1, 8}, {20, 8}, {50, 8}, {65, 8}, {130, 4}, {33, 2}, {70, 1}};
+  for (const auto& [n, heads] : shapes) {
+    double distance[4] = {};
+    for (const Precision precision : kPrecisions) {
+      INFO(name_of(precision) << ", n " << n << ", heads " << heads);
+      CHECK(worst_attention(precision, AttentionCase(n, heads, 1.0f),
+                            &distance[static_cast<int>(precision)]) <= 1.0);
+    }
+    CHECK(distance[static_cast<int>(Precision::kTf32x3)] * 64 < distance[static_cast<int>(Precision::kTf32)]);
+    CHECK(distance[static_cast<int>(Precision::kTf32)] * 2 < distance[static_cast<int>(Precision::kBf16)]);
+  }
+}
+
+TEST_CASE("self_attention: a small call", "[race]") {
+  check_self_attention({AttentionCase(37, 8, 1.0f)});
+  double distance = 0.0;
+  CHECK(worst_attention(Precision::kBf16, AttentionCase(70, 8, 1.0f), &distance) <= 1.0);
+}
 
 }  // namespace
 }  // namespace pointsman::cuda

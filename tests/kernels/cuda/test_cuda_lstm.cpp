@@ -30,7 +30,9 @@ struct Weights {
     for (int s = 0; s < sets; ++s) {
       const size_t base = static_cast<size_t>(s) * kGates * kHidden;
       for (int j = 0; j < kGates; ++j) {
-        for (int k = 0; k < kHidden; ++k) recurrent[base + k * kGates + j] = stored[base + j * kHidden + k];
+        for (int k = 0; k < kHidden; ++k) {
+          recurrent[base + index_in_fours(k, j, kGates)] = stored[base + j * kHidden + k];
+        }
       }
     }
   }

@@ -62,7 +62,8 @@ void check_prepared_set(const Parameters& p, int s, const float* recurrent, cons
       different += !same_bits(start_bias[j], fold(w, v + p.offsets.start, 1) + v[p.offsets.bias + j]);
     }
     for (int k = 0; k < kHidden; ++k) {
-      different += !same_bits(recurrent[k * kGates + j], v[p.offsets.weight_hh + j * kHidden + k]);
+      different +=
+          !same_bits(recurrent[index_in_fours(k, j, kGates)], v[p.offsets.weight_hh + j * kHidden + k]);
     }
   }
   CHECK(different == 0);
@@ -97,7 +98,7 @@ TEST_CASE("prepare_lstm: the CPU's bits of every set") {
 TEST_CASE("prepare_square transposes into its columns and touches no others", "[race]") {
   const Parameters p(false);
   const int width = 3 * kHidden;
-  const int64_t stride = kHidden * width + 1;
+  const int64_t stride = kHidden * width + 4;
   const std::vector<float> before = random_floats(kSets * stride, 2);
   const DeviceArray<float> parameters(p.values);
   DeviceArray<float> out(before);
@@ -105,12 +106,12 @@ TEST_CASE("prepare_square transposes into its columns and touches no others", "[
   const std::vector<float> after = out.download();
   int different = 0;
   for (int s = 0; s < kSets; ++s) {
-    for (int64_t at = 0; at < stride; ++at) {
-      const int64_t k = at / width, j = at % width - kHidden;
-      const bool inside = at + 1 < stride && j >= 0 && j < kHidden;
-      const float expected = inside ? p.set(s)[p.square + j * kHidden + k] : before[s * stride + at];
-      different += !same_bits(after[s * stride + at], expected);
+    std::vector<float> expected(before.begin() + s * stride, before.begin() + (s + 1) * stride);
+    for (int k = 0; k < kHidden; ++k) {
+      for (int j = 0; j < kHidden; ++j)
+        expected[index_in_fours(k, kHidden + j, width)] = p.set(s)[p.square + j * kHidden + k];
     }
+    for (int64_t at = 0; at < stride; ++at) different += !same_bits(after[s * stride + at], expected[at]);
   }
   CHECK(different == 0);
 }

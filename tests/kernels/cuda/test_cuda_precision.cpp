@@ -6,39 +6,15 @@
 #include <random>
 
 #include "engine/backend/backends.h"
+#include "engine/backend/network.h"
 #include "kernels/cuda/cuda_operations.h"
 #include "tests/catch.h"
 #include "tests/engine/random_batch.h"
 #include "tests/kernels/cuda/device_test.h"
+#include "tests/kernels/cuda/precision_bounds.h"
 
 namespace pointsman {
 namespace {
-
-constexpr Precision kPrecisions[] = {Precision::kTf32, Precision::kTf32x3, Precision::kBf16};
-
-// Most that a product of two factors can be wrong by, of itself. tf32 keeps 11 bits of each and bf16 8, the
-// nearest; tf32x3 loses 2^-22 of each factor's rest and the product of the rests.
-double factor_error(Precision precision) {
-  switch (precision) {
-    case Precision::kTf32:
-      return 2 * 0x1p-11 + 0x1p-22;
-    case Precision::kTf32x3:
-      return 3 * 0x1p-22;
-    case Precision::kBf16:
-      return 2 * 0x1p-8 + 0x1p-16;
-    case Precision::kFp32:
-      break;
-  }
-  return 0.0;
-}
-
-// Most that a number of a reference row can be wrong by, of itself.
-double reference_error(Precision precision) { return cuda::packs_references(precision) ? 0x1p-8 : 0.0; }
-
-// Sums of 128 products, three each in tf32x3, in adders that may truncate: 2^-23 an addition.
-double sum_error(Precision precision) {
-  return (precision == Precision::kTf32x3 ? 3 : 1) * kHidden * 0x1p-23;
-}
 
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
@@ -93,7 +69,7 @@ struct TwoSteps {
   // The largest distance of a second state from double, as a share of what may be.
   double worst(Precision precision, double* distance) const {
     const std::vector<float> h = on_device(precision);
-    const double relative = factor_error(precision) + sum_error(precision);
+    const double relative = factor_error(precision) + sum_error(precision, kHidden);
     double worst = 0.0;
     *distance = 0.0;
     for (int row = 0; row < rows; ++row) {
@@ -152,9 +128,12 @@ double sensitivity(const ModelConfig& config, const std::vector<float>& paramete
       for (size_t i = offset; i < offset + count; ++i)
         changed[i] *= 1.0 + (random() % 2 ? relative : -relative);
     };
-    // The attention encoder is always in single precision.
     if (config.encoder == Encoder::kLstm) {
       change(layout.encoder.weight_hh, kGates * kHidden, factor_error(precision));
+    } else {
+      EncoderProducts<int>(config, layout).for_each([&](const auto& linear) {
+        change(linear.weight, linear.columns * linear.depth, factor_error(precision));
+      });
     }
     change(layout.decoder.weight_hh, kGates * kHidden, factor_error(precision));
     change(layout.glimpse.w_q, kHidden * kHidden, factor_error(precision));
@@ -205,7 +184,8 @@ TEST_CASE("precision: log p beside double, the same from run to run") {
       const RolloutResult result = sample(*backend, batch, std::vector<int32_t>(batch.count, 1));
       CHECK(same_answers(sample(*backend, batch, std::vector<int32_t>(batch.count, 1)), result));
       // The weights are off by up to half of factor_error once, the states again each step: as much again, if
-      // not correlated. Five deviations, and what single precision does.
+      // not correlated; so are the factors of the self-attention. Five deviations, and what single precision
+      // does.
       const double bound = 5.0 * sensitivity(config, parameters, batch, result, precision) + 2e-5;
       RolloutRequest request;
       request.sequences = batch.batch();

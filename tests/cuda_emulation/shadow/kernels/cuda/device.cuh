@@ -39,6 +39,15 @@ T* in_block_of_cluster(T* own, int rank, POINTSMAN_EMULATION_SITE) {
 
 inline unsigned made_here(unsigned x) { return x; }
 
+inline void copy_to_shared(float* to, const float* from, bool exists, POINTSMAN_EMULATION_SITE) {
+  emulation::copy_later(to, exists ? from : nullptr, 16, file, line);
+}
+inline void end_copy_group() { emulation::end_copy_group(); }
+template <int kPending>
+void wait_for_copies() {
+  emulation::finish_copies(kPending);
+}
+
 inline uint32_t to_tf32(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const bool finite = (bits & 0x7F800000u) != 0x7F800000u;
