@@ -255,7 +255,53 @@ TEST_CASE("precision: a small call", "[race]") {
   }
 }
 
-TEST_CASE("precision: what a gradient follows is made in single precision") {
+// Relative distance of two gradients' tensors first .. last - 1.
+double distance_of(const std::vector<float>& x, const std::vector<float>& y, size_t first, size_t last) {
+  double off = 0.0, size = 0.0;
+  for (size_t i = first; i < last; ++i) {
+    off += std::pow(double{x[i]} - double{y[i]}, 2);
+    size += std::pow(double{y[i]}, 2);
+  }
+  return std::sqrt(off / size);
+}
+
+TEST_CASE("precision: the gradient through an attention encoder loses what its factors lose") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 16, 34);
+  const ModelConfig config = with_attention(config_for(ProblemKind::kTsp, 9));
+  const ParameterLayout layout(config);
+  const std::vector<float> parameters = scaled_parameters(config, 1.0f);
+  const std::vector<int32_t> counts(batch.count, 1);
+  const RolloutResult sampled = sample(*cpu_with(config, parameters), batch, counts);
+  std::vector<float> weights;
+  for (int s = 0; s < batch.count; ++s) weights.push_back(s % 2 == 0 ? 0.1f : -0.07f);
+  GradientRequest request;
+  request.sequences = batch.batch();
+  request.counts = counts.data();
+  request.orders = sampled.orders.data();
+  request.weights = weights.data();
+  const auto gradient = [&](Backend& backend) {
+    backend.gradient(request);
+    std::vector<float> values(parameters.size());
+    backend.read_gradient(0, values);
+    return values;
+  };
+  const std::vector<float> exact = gradient(*cpu_with(config, parameters));
+  const size_t first = layout.embedding, last = layout.start.c_bias + kHidden;  // the encoder's
+  double distance[4] = {};
+  for (const Precision precision : kPrecisions) {
+    INFO(name_of(precision));
+    const std::vector<float> found = gradient(*cuda_with(precision, config, parameters));
+    distance[static_cast<int>(precision)] = distance_of(found, exact, first, last);
+    // Each of a layer's six products is off by factor_error, forward and back. As large a share of the ReLUs'
+    // inputs may change sign, and what they pass on with them: in the L2 norm the root of the share.
+    const double forward = 6 * config.layers * factor_error(precision);
+    CHECK(distance[static_cast<int>(precision)] <= 2 * forward + std::sqrt(forward));
+  }
+  CHECK(distance[static_cast<int>(Precision::kTf32x3)] * 16 < distance[static_cast<int>(Precision::kTf32)]);
+  CHECK(distance[static_cast<int>(Precision::kTf32)] * 2 < distance[static_cast<int>(Precision::kBf16)]);
+}
+
+TEST_CASE("precision: with an LSTM what a gradient follows is made in single precision") {
   const RandomBatch batch(ProblemKind::kTsp, 7, 5, 34);
   const ModelConfig config = config_for(ProblemKind::kTsp, 7);
   const std::vector<float> parameters = scaled_parameters(config, 3.0f);
