@@ -113,7 +113,7 @@ stage_build() {
   cmake -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DPOINTSMAN_CUDA=ON -DPOINTSMAN_BUILD_BENCH=ON \
     "${flags[@]}" >&2 &&
     cmake --build "$build" --parallel "$(nproc)" \
-      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_lstm >&2
+      --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_lstm bench_encoder >&2
 }
 
 stage_compare() {
@@ -164,6 +164,7 @@ stage_bench() {
     for part in greedy train active sample; do bench_engine 40 "$part" --seconds 0.2 --encoder "$encoder" || worst=1; done
   done
   measure 60 "$build/bench/bench_lstm" || worst=1
+  measure 40 "$build/bench/bench_encoder" || worst=1
   for n in 20 50 100; do
     "$build/host/pointsman" generate tsp -n "$n" -b 10000 -q -f -o "$state/tours.npy"
     measure 40 "$build/host/pointsman" eval "$state/tours.npy" --modes "2opt,2opt+$((4 * n)),2opt+$((64 * n))" --device cuda \

@@ -5,7 +5,7 @@
 #
 #   cmake -S . -B build-gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DPOINTSMAN_CUDA=ON -DPOINTSMAN_BUILD_BENCH=ON \
 #     -DPOINTSMAN_CUDA_ARCHITECTURES=90-real
-#   cmake --build build-gpu --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_lstm
+#   cmake --build build-gpu --target pointsman pointsman_cuda test_cuda_device pointsman_bench bench_lstm bench_encoder
 #   bench/gpu/pack.sh build-gpu FOLDER
 #   bench/gpu/check.sh --build FOLDER --output DIR compare test bench sanitize        (there)
 #
@@ -15,7 +15,7 @@ set -euo pipefail
 
 build=${1:?"usage: pack.sh BUILD FOLDER"}
 folder=${2:?"usage: pack.sh BUILD FOLDER"}
-files=(host/pointsman bench/pointsman-bench bench/bench_lstm tests/kernels/cuda/test_cuda_device)
+files=(host/pointsman bench/pointsman-bench bench/bench_lstm bench/bench_encoder tests/kernels/cuda/test_cuda_device)
 mapfile -t modules < <(cd "$build" && find lib/pointsman -name '*.so')
 system='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+|libcublas|libcublasLt|libcudnn.*|libcuda)\.'
 

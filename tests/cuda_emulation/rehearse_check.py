@@ -33,6 +33,9 @@ LSTM = """#!/bin/bash
 echo '{"name": "stand_in", "variant": "lstm", "n": 20, "batch": 8, "ms": 1.0, "per_second": 8000}'
 sleep 1000
 """
+ENCODER = """#!/bin/bash
+echo '{"name": "stand_in", "variant": "encoder", "n": 20, "batch": 8, "ms": 1.0, "per_second": 8000}'
+"""
 PROGRAM = """#!/bin/bash
 export POINTSMAN_CUDA_MODULE={module}/libpointsman_cuda.so LD_LIBRARY_PATH={module}
 case "$1 $2" in
@@ -61,8 +64,8 @@ def faults(report, rows, seconds):
         yield "not 6 rows of same_tours"
     if sum(row["name"] == "device_tests" for row in passed) < 4:
         yield "fewer than 4 device tests passed"
-    if len(timed) != 12:  # 4 calls of each encoder, the LSTM (it hangs after its row), 2opt at 3 sizes
-        yield f"{len(timed)} rows of the bench's stand-ins, expected 12"
+    if len(timed) != 13:  # 4 calls of each encoder, the LSTM (it hangs after its row), the encoder, 2opt at 3 sizes
+        yield f"{len(timed)} rows of the bench's stand-ins, expected 13"
     if "checks: device_tests" not in report:
         yield "report.md has no line for device_tests"
     if seconds > 300:
@@ -78,6 +81,7 @@ def main():
         folder, output = pathlib.Path(scratch) / "tree", pathlib.Path(scratch) / "report"
         plant(folder, "tests/kernels/cuda/test_cuda_device", TESTS.format(tests=emulated, hang=HANG, sticky=STICKY))
         plant(folder, "bench/bench_lstm", LSTM)
+        plant(folder, "bench/bench_encoder", ENCODER)
         plant(folder, "host/pointsman", PROGRAM.format(module=emulated / "module", program=build / "host" / "pointsman"))
         start = time.monotonic()
         run = subprocess.run([ROOT / "bench/gpu/check.sh", "--build", folder, "--output", output, "compare", "test", "bench"],

@@ -304,7 +304,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 3530, "the package, its bindings, own problems, and the files of other programs"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
-    {"bench/", 4300, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
+    {"bench/", 5866, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {

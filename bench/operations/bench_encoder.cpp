@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_encoder: times the attention encoder's operations on the first CUDA device: its linear layers in
+// every precision and tile, beside cuBLAS's product alone (no bias, base or function), and its self-attention
+// in every precision. Outputs must agree before anything is timed.
+#include <cmath>
+#include <stdexcept>
+
+#include "bench/operations/lstm_peer.h"
+
+namespace pointsman::bench {
+
+namespace {
+
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32, Precision::kTf32x3,
+                                     Precision::kBf16};
+constexpr int kHeads = 8, kSequences = 10000;
+
+// Arrays of one layer, and what runs on them.
+struct Layer {
+  const DeviceNetwork& network;
+  int rows, depth, columns;
+  DeviceArray<float> x, plain, in_fours, bias, y;
+  DeviceArray<cuda::SetRange> ranges;
+
+  Layer(const DeviceNetwork& net, int row_count, int inputs, int outputs)
+      : network(net),
+        rows(row_count),
+        depth(inputs),
+        columns(outputs),
+        x(static_cast<size_t>(row_count) * inputs),
+        plain(static_cast<size_t>(inputs) * outputs),
+        in_fours(plain.size()),
+        bias(outputs),
+        y(static_cast<size_t>(row_count) * outputs),
+        ranges(std::vector<cuda::SetRange>{{0, 0, row_count}}) {
+    fill_random(x, 1);
+    fill_random(plain, 2);
+    bias.fill_bytes(0);
+    const std::vector<float> matrix = download(plain);
+    std::vector<float> fours(matrix.size());
+    for (int k = 0; k < depth; ++k) {
+      for (int j = 0; j < columns; ++j) fours[cuda::index_in_fours(k, j, columns)] = matrix[k * columns + j];
+    }
+    in_fours.upload(fours);
+  }
+
+  void ours(Precision precision, int tile_rows) const {
+    cuda::linear({{in_fours.data(), 0},
+                  {bias.data(), 0},
+                  x.data(),
+                  nullptr,
+                  y.data(),
+                  depth,
+                  columns,
+                  cuda::LinearArgs::Function::kNone,
+                  false,
+                  {ranges.data(), 1, rows},
+                  1,
+                  precision,
+                  tile_rows},
+                 network.get());
+  }
+
+  void cublas(Precision precision) const {
+    const cuda::SetRange all{0, 0, rows};
+    network.cublas->multiply(
+        {x.data(), depth, {plain.data(), 0}, y.data(), depth, columns, 1, false, precision}, {&all, 1});
+  }
+
+  // Of the first rows, relative to what a number is added up from.
+  void require_agreement(Precision precision) const {
+    const size_t count = static_cast<size_t>(std::min(rows, 256)) * columns;
+    cublas(Precision::kFp32);
+    const std::vector<float> expected = download(y.data(), count);
+    Worst worst;
+    for (const int tile_rows : {32, 128}) {
+      ours(precision, tile_rows);
+      const std::vector<float> found = download(y.data(), count);
+      for (size_t i = 0; i < count; ++i) worst.show(double{found[i]} - double{expected[i]});
+    }
+    if (!(worst.value <= 0x1p-7 * depth)) throw std::runtime_error("linear and cuBLAS disagree");
+  }
+};
+
+void time_linear(const DeviceNetwork& network, Peaks peaks, int rows, int depth, int columns) {
+  const Layer layer(network, rows, depth, columns);
+  const double terms = static_cast<double>(depth) * columns;
+  const Work work = {rows * terms, 0.0, 4.0 * (rows * (double{1.0} * depth + columns) + terms)};
+  const std::string name = "linear_" + std::to_string(depth) + "_" + std::to_string(columns);
+  const auto time = [&](const std::string& variant, auto&& run) {
+    print_row(timed(row_of(name, variant, 0, rows), time_on_device(network.get(), run), work, peaks));
+  };
+  for (const Precision precision : kPrecisions) {
+    layer.require_agreement(precision);
+    for (const int tile_rows : {32, 128}) {
+      time(std::string("ours ") + name_of(precision) + ", " + std::to_string(tile_rows) + " rows",
+           [&] { layer.ours(precision, tile_rows); });
+    }
+    if (precision == Precision::kTf32x3) continue;  // cuBLAS has it not
+    time(std::string("cuBLAS ") + name_of(precision), [&] { layer.cublas(precision); });
+  }
+}
+
+void time_self_attention(const DeviceNetwork& network, Peaks peaks, int n) {
+  const size_t rows = static_cast<size_t>(kSequences) * n;
+  DeviceArray<float> qkv(rows * 3 * kHidden), out(rows * kHidden);
+  fill_random(qkv, 3);
+  const double pairs = static_cast<double>(rows) * n;
+  const Work work = {pairs * (3.0 * kHidden + 20.0 * kHeads), 0.0, 16.0 * kHidden * rows};
+  std::vector<float> expected;
+  for (const Precision precision : kPrecisions) {
+    const auto run = [&] {
+      cuda::self_attention({qkv.data(), out.data(), nullptr, kSequences, n, kHeads, precision},
+                           network.get());
+    };
+    run();
+    const std::vector<float> found = download(out.data(), size_t{256} * kHidden);
+    if (expected.empty()) expected = found;
+    Worst worst;
+    for (size_t i = 0; i < found.size(); ++i) worst.show(double{found[i]} - double{expected[i]});
+    if (!(worst.value <= 0x1p-4)) throw std::runtime_error("self_attention disagrees with fp32");
+    print_row(timed(row_of("self_attention", name_of(precision), n, kSequences),
+                    time_on_device(network.get(), run), work, peaks));
+  }
+}
+
+void bench_encoder() {
+  const DeviceNetwork network;
+  const Peaks peaks = cuda_peaks(0);
+  print_row(peaks_row(peaks));
+  constexpr std::pair<int, int> kLayers[] = {
+      {kHidden, 3 * kHidden}, {kHidden, kHidden}, {kHidden, 512}, {512, kHidden}};
+  for (const int rows : {2560, 20480, 500000}) {
+    for (const auto& [depth, columns] : kLayers) {
+      attempt(print_row, row_of("linear", "ours", 0, rows),
+              [&, inputs = depth, outputs = columns] { time_linear(network, peaks, rows, inputs, outputs); });
+    }
+  }
+  for (const int n : {20, 50, 100}) {
+    attempt(print_row, row_of("self_attention", "ours", n, kSequences),
+            [&] { time_self_attention(network, peaks, n); });
+  }
+}
+
+}  // namespace
+
+}  // namespace pointsman::bench
+
+int main() {
+  try {
+    pointsman::bench::bench_encoder();
+    return 0;
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "bench_encoder: %s\n", failure.what());
+    return 1;
+  }
+}
