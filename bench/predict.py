@@ -9,10 +9,11 @@ weights take, bytes of device memory. Kernels add up. Latency is left out.
 """
 H, LAYERS, HEADS, TOURS = 128, 3, 8, 10_000
 ISSUE, MEMORY = 31.6e12, 3.0e12  # measured (docs/kernels.md): instructions of lanes and bytes a second
-L2 = 5.5e12  # bytes a second, published measurements
+L2 = 5.5e12  # bytes a second: an assumption
 BF16, TF32 = 247e12, 124e12  # fma a second by mma.sync: half of the data sheet's, which needs wgmma
-# Instructions a fma of linear layer, self-attention, gates and query, by cuda_kernels.md; rows of a tile; tensor cores
-VARIANTS = {"fp32, tiles of 32 rows": (1.23, 1.3, 1.23, 1.6, 32, None), "fp32": (1.15, 1.3, 1.13, 1.36, 128, None),
+# Instructions a fma of linear layer, self-attention, gates and query, by cuda_kernels.md, the self-attention's as those of
+# the decode kernel's readout or of a linear layer of 32 rows; rows of a tile; tensor cores
+VARIANTS = {"fp32, tiles of 32 rows": (1.23, 1.3, 1.23, 1.6, 32, None), "fp32": (1.16, 1.3, 1.13, 1.36, 128, None),
             "tf32x3": (0.26, 0.45, 0.52, 0.52, 128, TF32 / 3), "bf16": (0.06, 0.14, 0.20, 0.20, 128, BF16)}
 
 

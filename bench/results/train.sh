@@ -9,7 +9,7 @@
 # from its checkpoint (at most 500 steps older), so that a budget may be cut anywhere. FOLDER receives MODEL.safetensors,
 # MODEL.jsonl (the curve: validations, each with its stage) and MODEL.md (the card's draft: commands, tours, gaps).
 set -euo pipefail
-model=$1 folder=$2 program=${PROGRAM:-pointsman} threads=${THREADS:-1} budget=${BUDGET:-1}
+model=$1 folder=$2 program=$(realpath "$(command -v "${PROGRAM:-pointsman}")") threads=${THREADS:-1} budget=${BUDGET:-1}
 size=${model#tsp} size=${size%-lstm}
 mkdir -p "$folder"
 cd "$folder"
@@ -42,9 +42,9 @@ train_stage() {
   [ -e "$output.ck" ] && resume=(--resume "$output.ck")
   "$program" train tsp -n "$size" --threads "$threads" -q "$@" --steps "$count" --validation-every "$(((count + 7) / 8))" \
     --checkpoint "$output.ck" --log "$output.jsonl" --force "${resume[@]}" -o "$output.part" > /dev/null
-  mv "$output.part" "$output"
   echo "pointsman train tsp -n $size $* --steps $count -o $output" >> commands.txt
   grep val_cost "$output.jsonl" | sed "s/^{/{\"stage\":\"$name\",/" >> "$model.jsonl"
+  mv "$output.part" "$output"
 }
 
 # A name that ends the run as a signal may is made again; one that is there is whole.

@@ -130,7 +130,7 @@ void add_device_options(OptionSet& options, BackendOptions& device) {
   for (const char* name : kPrecisionNames)
     precisions.emplace_back(name, static_cast<Precision>(precisions.size()));
   options.add_words("--precision", device.precision, precisions,
-                    "Of rollouts: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device");
+                    "Of products: fp32; tf32, tf32x3 and bf16 use tensor cores and need a CUDA device");
 }
 
 void add_seed(OptionSet& options, uint64_t& seed) {

@@ -6,7 +6,8 @@
 
 namespace pointsman {
 
-// How a rollout's products are made (docs/numbers.md). Everything but kFp32 needs tensor cores.
+// How products of rollouts, and of an attention encoder in training, are made (docs/numbers.md). Everything
+// but kFp32 needs tensor cores.
 enum class Precision : int32_t {
   kFp32,    // one written order for every sum: the same bits everywhere
   kTf32,    // factors rounded to 11 bits

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every operation of CUDA on one page: what kernels/cpu does for a row, done for a whole batch in one launch.
 // Each function enqueues on `stream` and returns; it neither allocates nor synchronises. All pointers are
-// device memory, 16-byte aligned at their start. Forward passes give the bits of the CPU (built with
+// device memory, 16-byte aligned at their start. Forward passes in fp32 give the bits of the CPU (built with
 // -fmad=false); gradients agree to rounding and are the same from run to run (no floating-point atomics).
 //
 // Arrays are row-major by sequence or rollout ("row"), so that all rows of a parameter set are one contiguous
@@ -163,7 +163,8 @@ void linear(const LinearArgs& args, cudaStream_t stream);
 // ------------------------------------------------------------------------------ self_attention.cu, _mma.cu
 
 // Self-attention of the n items of each sequence (Vaswani et al. 2017, section 3.2): per head of
-// d = H / heads out_i = sum_j e_ij v_j / sum_j e_ij, e_ij = exp((q_i k_j - max_j q_i k_j) / sqrt(d)).
+// d = H / heads out_i = sum_j e_ij v_j / sum_j e_ij, e_ij = exp((q_i k_j - max_j q_i k_j) / sqrt(d)). On
+// tensor cores the factors q, k, e and v are rounded, and sums are of the unrounded e.
 struct SelfAttentionArgs {
   const float* qkv;  // [sequences][n][3H] queries, keys, values; heads side by side
   float* out;        // [sequences][n][H]

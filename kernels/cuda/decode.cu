@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The persistent decode kernel. A block takes a tile of rollouts ("rows") through all steps. It has 128
-// threads for every 8 rows: in the products thread t makes unit t % 128 of the 8 rows of group t / 128, whose
+// threads for every 8 rows: in the cells thread t makes unit t % 128 of the 8 rows of group t / 128, whose
 // c it keeps in registers (decode_group.cuh); in the attention half-warp w owns row w (decode_row.cuh). A
 // step is
 //   h, c = cell(h, c, chosen item);  query = W_q h;  logits, choice, list of remaining items,

@@ -21,6 +21,10 @@ inline constexpr int kLinearColumns = 128;
 inline constexpr int kPiece = 32;   // terms
 inline constexpr int kStripe = 16;  // rows or columns of a thread lie so far apart, in fp32
 
+POINTSMAN_HOST_DEVICE constexpr int strips_of(int columns) {
+  return (columns + kLinearColumns - 1) / kLinearColumns;
+}
+
 // A piece in shared memory. Neighbouring rows, and the fours of weights that the lanes of a warp read at
 // once, meet in no bank.
 template <int kRows>
@@ -95,15 +99,16 @@ struct LinearSums {
     }
   }
 
-  // each(row, column, sum) of the thread's sums.
+  // each(row, column, sums) of the thread's sums: of neighbouring columns.
   template <typename Each>
   __device__ __forceinline__ void for_each(const Each& each) const {
     const int thread = made_here(threadIdx.x), group = thread % 32 / 4, member = thread % 4;
 #pragma unroll
-    for (int i = 0; i < kDown * kAcross * 4; ++i) {
-      const int down = i / 4 / kAcross, across = i / 4 % kAcross;
-      each(first_row() + 16 * down + group + i % 4 / 2 * 8, first_column() + 8 * across + 2 * member + i % 2,
-           d[down][across][i % 4]);
+    for (int i = 0; i < kDown * kAcross * 2; ++i) {
+      const float(&fragment)[4] = d[i / 2 / kAcross][i / 2 % kAcross];
+      const float pair[2] = {fragment[i % 2 * 2], fragment[i % 2 * 2 + 1]};
+      each(first_row() + 16 * (i / 2 / kAcross) + group + i % 2 * 8,
+           first_column() + 8 * (i / 2 % kAcross) + 2 * member, pair);
     }
   }
 };
@@ -134,7 +139,8 @@ struct LinearSums<Precision::kFp32, kRows> {
 #pragma unroll
     for (int i = 0; i < kColumns * kOwnRows; ++i) {
       const int r = i / kColumns, c = i % kColumns;
-      each(first_row() + kStripe * r, first_column() + kStripe * c, sum[c][r]);
+      const float one[1] = {sum[c][r]};
+      each(first_row() + kStripe * r, first_column() + kStripe * c, one);
     }
   }
 };
@@ -150,25 +156,39 @@ __device__ __forceinline__ float apply(LinearArgs::Function function, float x) {
   }
 }
 
+// Sums of a row in neighbouring columns, of which all or none exist.
+template <int kCount>
 __device__ __forceinline__ void store_linear(const LinearArgs& a, const SetRange& rows, int row_of_tile,
-                                             int column, float sum) {
+                                             int column, const float (&sums)[kCount]) {
   if (row_of_tile >= rows.rows || column >= a.columns) return;
   const int64_t row = int64_t{rows.first_row} + row_of_tile, from = row * a.columns + column;
   const int64_t to = a.to_states ? from + (row / a.items + 1) * a.columns : from;
-  const float bias = __ldg(a.bias.of(rows.set) + column);
-  a.y[to] = apply(a.function, (a.base == nullptr ? bias : a.base[from] + bias) + sum);
+  const float* const biases = a.bias.of(rows.set) + column;
+  float y[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const float bias = __ldg(biases + i);
+    y[i] = apply(a.function, (a.base == nullptr ? bias : a.base[from + i] + bias) + sums[i]);
+  }
+  if constexpr (kCount == 2) {
+    *reinterpret_cast<float2*>(a.y + to) = {y[0], y[1]};
+  } else {
+    a.y[to] = y[0];
+  }
 }
 
-// Grid: (tiles of rows, strips of columns). The last strip may be narrower.
+// Grid: tiles of rows x strips of columns in one number, strips fastest, so that the rows of a tile are read
+// from device memory once. The last strip may be narrower.
 template <Precision kPrecision, int kRows>
-__global__ void __launch_bounds__(kLinearThreads,
-                                  kPrecision == Precision::kTf32x3 ? 1 : 2)  // 2: else nvcc spills
+__global__ void __launch_bounds__(kLinearThreads,  // 2: nvcc spills in tf32
+                                  kPrecision == Precision::kFp32 || kPrecision == Precision::kBf16 ? 2 : 1)
     linear_kernel(LinearArgs a) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   constexpr int kFloats = LinearPiece<kRows>::kFloats;
-  const SetRange rows = find_row_tile(a.ranges, blockIdx.x, kRows, a.items);
+  const int strips = strips_of(a.columns);
+  const SetRange rows = find_row_tile(a.ranges, blockIdx.x / strips, kRows, a.items);
   if (rows.rows <= 0) return;
-  const int first_column = blockIdx.y * kLinearColumns;
+  const int first_column = blockIdx.x % strips * kLinearColumns;
   const auto part_at = [&](int k) { return a.depth - k < kPiece ? a.depth - k : kPiece; };
   LinearSums<kPrecision, kRows> sums;
   const auto piece_at = [&](int k) { return LinearPiece<kRows>{shared + k / kPiece % 2 * kFloats}; };
@@ -186,22 +206,22 @@ __global__ void __launch_bounds__(kLinearThreads,
     __syncthreads();
   }
   sums.for_each(
-      [&](int row, int column, float sum) { store_linear(a, rows, row, first_column + column, sum); });
+      [&](int row, int column, const auto& own) { store_linear(a, rows, row, first_column + column, own); });
 }
 
 namespace {
 
 // A block of 128 rows reads less for an fma, one of 32 is ready earlier: these, where those would leave
 // multiprocessors without work.
-int choose_rows(const LinearArgs& a, int strips) {
+int choose_rows(const LinearArgs& a) {
   if (a.tile_rows != 0) return a.tile_rows;
-  const int blocks = row_tile_count(a.ranges, 128, a.items) * strips;
+  const int blocks = row_tile_count(a.ranges, 128, a.items) * strips_of(a.columns);
   return blocks >= device_attribute(cudaDevAttrMultiProcessorCount) ? 128 : 32;
 }
 
 template <int kRows>
-void launch_linear(const LinearArgs& args, int strips, cudaStream_t stream) {
-  const dim3 grid(row_tile_count(args.ranges, kRows, args.items), strips);
+void launch_linear(const LinearArgs& args, cudaStream_t stream) {
+  const dim3 grid(row_tile_count(args.ranges, kRows, args.items) * strips_of(args.columns));
   with_precision(args.precision, [&]<Precision kPrecision>() {
     launch(linear_kernel<kPrecision, kRows>, grid, kLinearThreads,
            2 * LinearPiece<kRows>::kFloats * sizeof(float), stream, args);
@@ -212,9 +232,8 @@ void launch_linear(const LinearArgs& args, int strips, cudaStream_t stream) {
 
 void linear(const LinearArgs& args, cudaStream_t stream) {
   if (args.ranges.rows == 0) return;
-  const int strips = (args.columns + kLinearColumns - 1) / kLinearColumns;
-  if (choose_rows(args, strips) == 128) return launch_linear<128>(args, strips, stream);
-  launch_linear<32>(args, strips, stream);
+  if (choose_rows(args) == 128) return launch_linear<128>(args, stream);
+  launch_linear<32>(args, stream);
 }
 
 }  // namespace pointsman::cuda

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Self-attention's forward pass on tensor cores. A block takes up to 64 queries of one head, a warp 16 of
-// them. Keys and values pass through shared memory 64 at a time. The scores of a warp's queries and these
-// keys stay in registers: what the first product leaves in a lane is the left operand of the second. Between
-// two times 64 keys the sums are scaled to the new largest score (Milakov and Gimelshein 2018).
+// Self-attention's forward pass on tensor cores. A block takes up to 64 queries of one head (32 of a single
+// head), a warp 16 of them. Keys and values pass through shared memory 64 at a time. The scores of a warp's
+// queries and these keys stay in registers: what the first product leaves in a lane is the left operand of
+// the second. Between two times 64 keys the sums are scaled to the new largest score (Milakov and Gimelshein
+// 2018).
 //
 // tile_multiply_mma.cuh describes fragments. Here the left operands are queries, then weights; a lane has
 // rows `group` and group + 8 of them.
@@ -17,12 +18,15 @@
 
 namespace pointsman::cuda {
 
-inline constexpr int kWarpQueries = 16, kMostQueries = 64;  // of a block
-inline constexpr int kKeys = 64, kKeyTiles = kKeys / 8;     // at a time
+inline constexpr int kWarpQueries = 16;
+// Of a block; so wide a head's rows leave room for fewer in the 99 KB of the smallest devices.
+template <int kWidth>
+inline constexpr int kMostQueries = kWidth < kHidden ? 64 : 32;
+inline constexpr int kKeys = 64, kKeyTiles = kKeys / 8;  // at a time
 inline constexpr int kQkvWidth = 3 * kHidden;
 
-// Floats from row to row in shared memory: lanes that read four numbers of eight rows (queries, keys) or one
-// number of eight rows (values) at once meet no bank conflict.
+// Floats from row to row in shared memory: lanes that read four numbers of two rows (queries, keys) or one
+// number of eight columns in four rows (values) at once meet no bank conflict.
 template <int kWidth>
 inline constexpr int kKeyLine = kWidth % 32 == 16 ? kWidth : kWidth + 16;
 template <int kWidth>
@@ -147,7 +151,7 @@ struct WarpQueries {
 
 // Grid: (blocks of queries, heads, sequences) in one number, queries fastest.
 template <int kWidth, Precision kPrecision>
-__global__ void __launch_bounds__(kMostQueries / kWarpQueries * 32, 1)  // 1: else nvcc spills
+__global__ void __launch_bounds__(kMostQueries<kWidth> / kWarpQueries * 32, 1)  // 1: else nvcc spills
     self_attention_mma_kernel(SelfAttentionArgs a, float scale) {
   POINTSMAN_DYNAMIC_SHARED(float, shared);
   const int queries = blockDim.x / 32 * kWarpQueries, blocks = (a.n + queries - 1) / queries;
@@ -178,7 +182,7 @@ __global__ void __launch_bounds__(kMostQueries / kWarpQueries * 32, 1)  // 1: el
 
 template <int kWidth>
 void self_attention_mma(const SelfAttentionArgs& args, float scale, cudaStream_t stream) {
-  const int warps = std::min((args.n + kWarpQueries - 1) / kWarpQueries, kMostQueries / kWarpQueries);
+  const int warps = std::min((args.n + kWarpQueries - 1) / kWarpQueries, kMostQueries<kWidth> / kWarpQueries);
   const int queries = warps * kWarpQueries, blocks = (args.n + queries - 1) / queries;
   const dim3 grid(static_cast<unsigned>(blocks) * args.heads * args.sequences);
   const auto run = [&](void (*kernel)(SelfAttentionArgs, float)) {

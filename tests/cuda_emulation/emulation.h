@@ -107,8 +107,9 @@ struct MmaFragments {
 
 void* dynamic_shared_memory();
 
-// Copies of the calling thread, made when it waits for their group and not before; from null: zeros.
-// finish_copies: makes those of all groups but the newest `pending`.
+// Copies of the calling thread, made when it waits for their group and not before; until then there is the
+// fill value where they go. from null: zeros. finish_copies: makes those of all groups but the newest
+// `pending`.
 void copy_later(void* to, const void* from, size_t bytes, const char* file, int line);
 void end_copy_group();
 void finish_copies(int pending);

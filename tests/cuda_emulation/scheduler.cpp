@@ -613,12 +613,16 @@ int meet_block(BlockOp op, bool predicate, const char* file, int line) {
 // ------------------------------------------------------------------------------ copies
 
 void copy_later(void* to, const void* from, size_t bytes, const char* file, int line) {
+  constexpr uint32_t kFill[] = {kPoison, kPoison, kPoison, kPoison};
   Machine& m = machine();
   Thread& self = m.threads[m.current];
-  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0) {
-    fault("copy to shared memory at " + Site{file, line}.text() + " is not aligned");
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0 ||
+      bytes > sizeof kFill) {
+    fault("copy to shared memory at " + Site{file, line}.text() + " is not of up to 16 aligned bytes");
     stop();
   }
+  // It may come at any time from here on: nobody may read what was there.
+  std::memcpy(to, kFill, bytes);
   self.copies.push_back({to, from, bytes, self.copy_group});
 }
 

@@ -82,15 +82,16 @@ struct RolloutArrays : DecodeResults {
 };
 
 // Tiles for a call. most_samples: of a sequence, that may share prefixes; 0: none may. Of problems that are
-// not plain nothing is shared, and all is fp32. Throws DeviceError when n is too large for the device.
+// not plain nothing is shared, and decoder and LSTM are fp32. Throws DeviceError when n is too large for the
+// device.
 TileShape tile_shape(const CudaDevice& device, int n, const DecodeLoad& load, Precision wanted,
                      int most_samples = 0);
 
 AttentionWeights attention_weights(const CudaDevice& device, const Policy& policy);
 PriorWeights prior_weights(const CudaDevice& device, const Policy& policy);
 
-// An attention encoder in the device's precision. Others, and what records activations of theirs, in fp32 or
-// the plan's.
+// An attention encoder in the device's precision, whether it is recorded or not; an LSTM in the plan's, which
+// is fp32 where activations are recorded.
 void encode(const DeviceStream& stream, const ChunkPlan& plan, const ChunkArrays& inputs,
             const Activations& to);
 // The decoder from what encode() left. inputs hold the request's keys, samples and forced orders.

@@ -48,7 +48,7 @@ class CudaParameters {
     MutableSetArray start_gradient;  // [4H]; data null without a start
   };
   Lstm encoder{}, decoder{}, critic_encoder{};  // encoder: of Encoder::kLstm
-  // All matrices from here on are transposed.
+  // All matrices from here on are transposed, in fours (index_in_fours).
   EncoderProducts<MutableSetArray> products;                   // of Encoder::kAttention
   MutableSetArray query, references;                           // actor
   MutableSetArray critic_reference, critic_query, critic_fc1;  // critic

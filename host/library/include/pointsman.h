@@ -69,7 +69,7 @@ typedef struct pointsman_answers pointsman_answers;      // one for each instanc
 typedef struct pointsman_solver_options {
   size_t size;
   const char* device;     // "auto", "cpu", "cuda", "cuda:1", "cuda:all"; NULL: "auto"
-  const char* precision;  // of rollouts: "fp32", and on CUDA "tf32", "tf32x3", "bf16"; NULL: "fp32"
+  const char* precision;  // of products: "fp32", and on CUDA "tf32", "tf32x3", "bf16"; NULL: "fp32"
   // Told, a line at a time, what the program would write on its log; NULL: nobody. Called by the thread that
   // uses the solver, during a call.
   void (*log)(void* user, const char* line);

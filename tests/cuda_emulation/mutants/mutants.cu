@@ -87,6 +87,28 @@ __global__ __launch_bounds__(kThreads) void copy_early(const float* in, float* o
   out[threadIdx.x] = total;
 }
 
+// Pieces of 16 bytes a thread through two buffers; the bug begins to copy to one that others still read.
+template <bool bug>
+__global__ __launch_bounds__(kThreads) void copy_over(const float* in, float* out) {
+  POINTSMAN_DYNAMIC_SHARED(float, buffers);
+  using pointsman::cuda::copy_to_shared, pointsman::cuda::end_copy_group, pointsman::cuda::wait_for_copies;
+  constexpr unsigned kFloats = 4 * kThreads;
+  const auto copy = [&](unsigned piece) {
+    copy_to_shared(buffers + piece % 2 * kFloats + 4 * threadIdx.x, in + 4 * threadIdx.x, true);
+    end_copy_group();
+  };
+  float total = 0.0f;
+  copy(0);
+  for (unsigned piece = 0; piece < 3; ++piece) {
+    copy(piece + 1);
+    wait_for_copies<1>();
+    __syncthreads();
+    total += buffers[piece % 2 * kFloats + kFloats - 1 - threadIdx.x];
+    if constexpr (!bug) __syncthreads();
+  }
+  out[threadIdx.x] = total;
+}
+
 // One word past the shared memory.
 template <bool bug>
 __global__ __launch_bounds__(kThreads) void shared_past_end(const float* in, float* out) {
@@ -319,6 +341,7 @@ const Mutant kMutants[] = {
     MUTANT(neighbour_ended, 2, kThreads, 2),
     MUTANT(misaligned, 1, 0),
     MUTANT(copy_early, 1, 8 * kThreads),
+    MUTANT(copy_over, 1, 8 * kThreads),
     MUTANT(sentinel_unwritten, 1, kThreads),
     {"last_tile", nullptr, nullptr, 2, 0},
 };

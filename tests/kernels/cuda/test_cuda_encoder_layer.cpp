@@ -197,19 +197,24 @@ TEST_CASE("linear: the CPU's bits of every width, depth, function and layout") {
   for (const int variant_of_rows : {0, 2}) check_linear({2, 9}, 16, {144, 128}, variant_of_rows);
 }
 
-// The worst distance from double, as a share of what the precision may lose; distance: the largest.
-double worst_linear(Precision precision, int tile_rows, const std::vector<int>& lengths, Shape shape,
-                    double* distance) {
+// The worst distance from double, as a share of what the precision may lose; distance: the largest. Tiles of
+// both sizes give the same bits.
+double worst_linear(Precision precision, const std::vector<int>& lengths, Shape shape, double* distance) {
   const auto [columns, depth] = shape;
   Rows rows(lengths, 7);
   const Tensor weight(rows.sets, columns * depth, 1, 0.3f), bias(rows.sets, columns, 2);
   const std::vector<float> x = random_floats(rows.floats(depth), 3);
   const DeviceArray<float> device_x(x);
-  DeviceArray<float> y(rows.floats(columns));
-  linear({weight.on_device(), bias.on_device(), device_x.data(), nullptr, y.data(), depth, columns,
-          LinearArgs::Function::kNone, false, rows.on_device(), rows.items, precision, tile_rows},
-         nullptr);
-  const std::vector<float> found = y.download();
+  std::vector<float> by_tile[2];
+  for (const int large : {0, 1}) {
+    DeviceArray<float> y(rows.floats(columns));
+    linear({weight.on_device(), bias.on_device(), device_x.data(), nullptr, y.data(), depth, columns,
+            LinearArgs::Function::kNone, false, rows.on_device(), rows.items, precision, large ? 128 : 32},
+           nullptr);
+    by_tile[large] = y.download();
+  }
+  const std::vector<float>& found = by_tile[0];
+  CHECK(same_bits(found, by_tile[1]));
   double worst = 0.0;
   for (int row = 0; row < rows.count; ++row) {
     const std::vector<float> matrix = plain_matrix(weight.of(rows.set(row)), shape);
@@ -232,26 +237,23 @@ double worst_linear(Precision precision, int tile_rows, const std::vector<int>& 
 }
 
 TEST_CASE("linear on tensor cores: within what its factors lose") {
-  for (const int tile_rows : {32, 128}) {
-    for (const Shape& shape : {Shape{128, 128}, Shape{144, 48}, Shape{16, 16}}) {
-      double distance[4] = {};
-      for (const Precision precision : kPrecisions) {
-        INFO(name_of(precision) << ", " << tile_rows << " rows, " << shape.columns << " x " << shape.depth);
-        CHECK(worst_linear(precision, tile_rows, {1, 20, 3}, shape, &distance[static_cast<int>(precision)]) <=
-              1.0);
-      }
-      CHECK(distance[static_cast<int>(Precision::kTf32x3)] > 0.0);
-      CHECK(distance[static_cast<int>(Precision::kTf32x3)] * 64 <
-            distance[static_cast<int>(Precision::kTf32)]);
-      CHECK(distance[static_cast<int>(Precision::kTf32)] * 2 < distance[static_cast<int>(Precision::kBf16)]);
+  for (const Shape& shape : {Shape{128, 128}, Shape{144, 48}, Shape{16, 16}}) {
+    double distance[4] = {};
+    for (const Precision precision : kPrecisions) {
+      INFO(name_of(precision) << ", " << shape.columns << " x " << shape.depth);
+      double& own = distance[static_cast<int>(precision)];
+      CHECK(worst_linear(precision, {1, 20, 3}, shape, &own) <= 1.0);
     }
+    CHECK(distance[static_cast<int>(Precision::kTf32x3)] > 0.0);
+    CHECK(distance[static_cast<int>(Precision::kTf32x3)] * 64 < distance[static_cast<int>(Precision::kTf32)]);
+    CHECK(distance[static_cast<int>(Precision::kTf32)] * 2 < distance[static_cast<int>(Precision::kBf16)]);
   }
 }
 
 TEST_CASE("linear: a small call", "[race]") {
   for (const int variant : {1, 3}) check_linear({1, 1}, 3, {128, 144}, variant);
   double distance = 0.0;
-  CHECK(worst_linear(Precision::kBf16, 32, {1}, {128, 48}, &distance) <= 1.0);
+  CHECK(worst_linear(Precision::kBf16, {1}, {128, 48}, &distance) <= 1.0);
 }
 
 // ------------------------------------------------------------------------------ mean and elements
@@ -373,17 +375,14 @@ double worst_attention(Precision precision, const AttentionCase& c, double* dist
   for (int head = 0; head < c.heads; ++head) {
     double off = 0.0, largest = 0.0;  // largest: of the scores' magnitudes
     const std::vector<double> p = c.weights(head, &off);
+    std::vector<double> highest(c.n, -1e300);
     for (int i = 0; i < c.n; ++i) {
-      double highest = -1e300;
       for (int j = 0; j < c.n; ++j) {
         Sum score;
         for (int d = head * c.width; d < (head + 1) * c.width; ++d) score.add(c.q(i, d) * c.k(j, d));
         largest = std::max(largest, score.magnitude);
-        highest = std::max(highest, score.value);
+        highest[i] = std::max(highest[i], score.value);
       }
-      const float* own = &sums[(static_cast<size_t>(i) * c.heads + head) * 2];
-      CHECK(std::abs(own[0] - highest) <=
-            (factor_error(precision) + sum_error(precision, c.width)) * largest);
     }
     // A weight is off by the errors of its own score and of those that it is divided by, then as a factor.
     const double score = (factor_error(precision) + sum_error(precision, c.width)) * largest /
@@ -391,6 +390,10 @@ double worst_attention(Precision precision, const AttentionCase& c, double* dist
     const double relative =
         std::expm1(2 * score) + factor_error(precision) + sum_error(precision, c.n) + (off + c.n) * 0x1p-24;
     for (int i = 0; i < c.n; ++i) {
+      const float* own = &sums[(static_cast<size_t>(i) * c.heads + head) * 2];
+      CHECK(std::abs(own[0] - highest[i]) <= score * std::sqrt(static_cast<double>(c.width)));
+      const double total = 1.0 / *std::max_element(&p[i * c.n], &p[i * c.n] + c.n);
+      CHECK(std::abs(own[1] - total) <= (std::expm1(2 * score) + (off + c.n) * 0x1p-24) * total);
       for (int d = head * c.width; d < (head + 1) * c.width; ++d) {
         Sum sum;
         for (int j = 0; j < c.n; ++j) sum.add(p[i * c.n + j] * c.v(j, d));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rollouts on tensor cores: how far the products may be from double, log p beside the double reference, and
-// the same answers from run to run.
+// Rollouts and gradients on tensor cores: how far the products may be from double, log p beside the double
+// reference, and the same answers from run to run.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -111,9 +111,9 @@ std::unique_ptr<Backend> cuda_with(Precision precision, const ModelConfig& confi
   return backend;
 }
 
-// The largest root mean square, over orders, of the change of log p in double when every recurrent and query
-// weight is off by factor_error, exp(2a) and the weights of the values by reference_error, in signs drawn at
-// random.
+// The largest root mean square, over orders, of the change of log p in double when every recurrent, query
+// and attention encoder's weight is off by factor_error, exp(2a) and the weights of the values by
+// reference_error, in signs drawn at random.
 double sensitivity(const ModelConfig& config, const std::vector<float>& parameters, const RandomBatch& batch,
                    const RolloutResult& result, Precision precision) {
   const ParameterLayout layout(config);
@@ -292,8 +292,9 @@ TEST_CASE("precision: the gradient through an attention encoder loses what its f
     INFO(name_of(precision));
     const std::vector<float> found = gradient(*cuda_with(precision, config, parameters));
     distance[static_cast<int>(precision)] = distance_of(found, exact, first, last);
-    // Each of a layer's six products is off by factor_error, forward and back. As large a share of the ReLUs'
-    // inputs may change sign, and what they pass on with them: in the L2 norm the root of the share.
+    // An estimate: each of a layer's six products is off by factor_error, forward and back. As large a share
+    // of the ReLUs' inputs may change sign, and what they pass on with them: in the L2 norm the root of the
+    // share.
     const double forward = 6 * config.layers * factor_error(precision);
     CHECK(distance[static_cast<int>(precision)] <= 2 * forward + std::sqrt(forward));
   }
