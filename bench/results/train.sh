@@ -26,7 +26,7 @@ case $model in
 esac
 case $model in
   *-lstm) cold=(--clip 60 -b 32 --rollouts 8) warm=(--clip 25) ;;
-  *) cold=(--sharpen 1.5 -b 16 --rollouts 16) warm=(--sharpen 0.6666667) ;;
+  *) cold=(--sharpen 1.5 -b 16 --rollouts 16) warm=(--sharpen 0.6666666666666667) ;;
 esac
 scaled() { awk -v x="$1" -v by="$budget" 'BEGIN { printf "%d", x * by < 10 ? 10 : x * by }'; }
 labels=$(scaled "$labels") steps=$(scaled "$steps") polish=$(scaled "$polish")
@@ -63,7 +63,7 @@ gap() {
 labels_of 1000 4321 valid 1000  # what the cards are measured on
 labels_of "$labels" 9500 given 30
 decay_steps=$(((steps + 8) / 9))
-train_stage "1 given tours" "$steps" given.safetensors -s 97 --init "$model" --instances given.npy \
+train_stage "1 supervised" "$steps" given.safetensors -s 97 --init "$model" --instances given.npy \
   --solutions given.tours.npy -b 128 --rollouts 1 --learning-rate "$rate" --decay 0.7743 --decay-steps "$decay_steps"
 train_stage "2 policy gradient" "$polish" cold.safetensors -s 101 --init given.safetensors "${cold[@]}" \
   --learning-rate 1e-4 --decay 0.75 --decay-steps "$(((polish + 7) / 8))"
