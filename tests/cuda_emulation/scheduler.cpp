@@ -26,6 +26,7 @@ namespace {
 constexpr int kMaxThreads = 1280;
 constexpr int kWarp = 32;
 constexpr int kMaxWarps = kMaxThreads / kWarp;
+constexpr int kMaxCopies = 256;  // of a thread at once
 constexpr size_t kStackBytes = 256 * 1024;
 constexpr size_t kCacheLine = 64;
 constexpr size_t kRedZone = 512;  // at both ends of shared memory, without AddressSanitizer
@@ -65,8 +66,11 @@ struct Thread {
   uint64_t result = 0;
   bool arrived = false;  // at the cluster's barrier, in cluster_phase, and has not waited there yet
   unsigned cluster_phase = 0;
-  std::vector<Copy> copies;  // that are on their way, oldest first
-  int copy_group = 0;        // that its next copy belongs to
+  // Copies on their way, a ring of kMaxCopies that begins at first_copy: nothing in it is ever moved, which
+  // ThreadSanitizer would see.
+  std::vector<Copy> copies;
+  int first_copy = 0, copy_count = 0;
+  int copy_group = 0;  // that the next copy belongs to
 };
 
 const char* name_of(BlockOp op) {
@@ -433,8 +437,7 @@ void start_cluster(Extent position, uint64_t first_number) {
   for (int i = 0; i < m.places; ++i) {
     m.warp_phase[i] = 0;
     m.threads[i].arrived = false;
-    m.threads[i].copies.clear();
-    m.threads[i].copy_group = 0;
+    m.threads[i].first_copy = m.threads[i].copy_count = m.threads[i].copy_group = 0;
     m.threads[i].state = State::kEnded;
     if (i % m.stride < m.count) set_ready(i);
   }
@@ -623,7 +626,12 @@ void copy_later(void* to, const void* from, size_t bytes, const char* file, int 
   }
   // It may come at any time from here on: nobody may read what was there.
   std::memcpy(to, kFill, bytes);
-  self.copies.push_back({to, from, bytes, self.copy_group});
+  if (self.copies.empty()) self.copies.resize(kMaxCopies);
+  if (self.copy_count == kMaxCopies) {
+    fault("too many copies to shared memory on their way at " + Site{file, line}.text());
+    stop();
+  }
+  self.copies[(self.first_copy + self.copy_count++) % kMaxCopies] = {to, from, bytes, self.copy_group};
 }
 
 void end_copy_group() { ++machine().threads[machine().current].copy_group; }
@@ -631,16 +639,16 @@ void end_copy_group() { ++machine().threads[machine().current].copy_group; }
 void finish_copies(int pending) {
   Thread& self = machine().threads[machine().current];
   const int last = self.copy_group - pending - 1;
-  const auto is_due = [&](const Copy& copy) {
-    if (copy.group > last) return false;
+  for (; self.copy_count > 0; --self.copy_count) {
+    const Copy& copy = self.copies[self.first_copy];
+    if (copy.group > last) return;
     if (copy.from == nullptr) {
       std::memset(copy.to, 0, copy.bytes);
     } else {
       std::memcpy(copy.to, copy.from, copy.bytes);
     }
-    return true;
-  };
-  self.copies.erase(self.copies.begin(), std::find_if_not(self.copies.begin(), self.copies.end(), is_due));
+    self.first_copy = (self.first_copy + 1) % kMaxCopies;
+  }
 }
 
 // ------------------------------------------------------------------------------ blocks of a cluster
