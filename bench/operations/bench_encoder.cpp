@@ -2,7 +2,7 @@
 // bench_encoder: times the attention encoder's operations on the first CUDA device: its linear layers in
 // every precision and tile, beside cuBLAS's product alone (no bias, base or function), and its self-attention
 // in every precision. Outputs must agree before anything is timed.
-#include <cmath>
+#include <algorithm>
 #include <stdexcept>
 
 #include "bench/operations/lstm_peer.h"
@@ -67,7 +67,7 @@ struct Layer {
         {x.data(), depth, {plain.data(), 0}, y.data(), depth, columns, 1, false, precision}, {&all, 1});
   }
 
-  // Of the first rows, relative to what a number is added up from.
+  // Of the first rows. Factors are below 1, so that bf16 loses at most 2^-7 a product.
   void require_agreement(Precision precision) const {
     const size_t count = static_cast<size_t>(std::min(rows, 256)) * columns;
     cublas(Precision::kFp32);
@@ -85,7 +85,7 @@ struct Layer {
 void time_linear(const DeviceNetwork& network, Peaks peaks, int rows, int depth, int columns) {
   const Layer layer(network, rows, depth, columns);
   const double terms = static_cast<double>(depth) * columns;
-  const Work work = {rows * terms, 0.0, 4.0 * (rows * (double{1.0} * depth + columns) + terms)};
+  const Work work = {rows * terms, 0.0, 4.0 * (rows * (static_cast<double>(depth) + columns) + terms)};
   const std::string name = "linear_" + std::to_string(depth) + "_" + std::to_string(columns);
   const auto time = [&](const std::string& variant, auto&& run) {
     print_row(timed(row_of(name, variant, 0, rows), time_on_device(network.get(), run), work, peaks));

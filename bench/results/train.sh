@@ -47,7 +47,7 @@ train_stage() {
   mv "$output.part" "$output"
 }
 
-# A name that ends the run as a signal may is made again; one that is there is whole.
+# labels_of COUNT SEED NAME KICKS: instances and their tours, which get their name only when they are whole.
 labels_of() {
   [ -e "$3.tours.npy" ] && return
   run generate tsp -n "$size" -b "$1" -s "$2" -q --force -o "$3.npy"

@@ -90,7 +90,7 @@ struct WarpQueries {
   // Scores of `count` keys become weights, zero behind the last one; the sums so far are scaled to them.
   __device__ __forceinline__ void weigh(int count, float scale, float (&score)[kKeyTiles][4]) {
     const auto exists = [&](int i) { return i / 4 * 8 + 2 * member + i % 2 < count; };
-    float before[2] = {largest[0], largest[1]};
+    const float before[2] = {largest[0], largest[1]};
 #pragma unroll
     for (int i = 0; i < 4 * kKeyTiles; ++i) {
       if (exists(i)) largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], score[i / 4][i % 4]);
