@@ -292,8 +292,8 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"engine/problem/", 2680, "seven problems and a user's own: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
     {"engine/backend/", 7108, "every call twice, for CPU and CUDA, and of several ranks"},
-    {"engine/search/", 5180,
-     "sampling, active search, local searches of tours, routes, windows and orders, exact ones"},
+    {"engine/search/", 5740,
+     "sampling, active search, local searches of tours, routes, windows and orders, crossing, exact ones"},
     {"engine/training/", 1580, "trainer, baselines, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
     {"engine/engine.", 450, "the facade"},
@@ -304,7 +304,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 3530, "the package, its bindings, own problems, and the files of other programs"},
     {"bench/paper/", 1550, "the cells of the paper and a dozen other solvers, measured and shown"},
-    {"bench/", 4459, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
+    {"bench/", 4687, "the PyTorch twin, measurements of kernels, their reports and comparisons"},
 };
 
 bool counts_as_lines(const SourceFile& file) {

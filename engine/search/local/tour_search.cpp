@@ -11,13 +11,20 @@
 #include "engine/search/exact/shortest_tour.h"
 #include "engine/search/heuristics.h"
 #include "engine/search/local/lin_kernighan.h"
+#include "engine/search/local/tour_population.h"
 
 namespace pointsman {
 namespace {
 
 // Measured over n = 50 to 1,000 and 2 ms to 1 s: docs/experiments.md, "Local search".
 constexpr double kHeat = 0.5;         // the first mean of what the tour may grow by, in its mean edges
-constexpr int64_t kKicksPerRun = 16;  // a city, at least
+constexpr double kShake = 0.2;        // kicks a city that take a run away from the common start
+constexpr double kKicksPerRun = 0.3;  // a city, those included, in the first population
+constexpr double kKicksPerLaterRun = 0.7;
+constexpr int64_t kFewestRuns = 12, kMostRuns = 100;  // of a population
+constexpr int kMostCrossed = 20'000;  // cities; a larger instance has one tour, which is kicked
+// Of the time until a limit the runs of n cities get 1 / (1 + kCrossing sqrt(n)), crossing the rest.
+constexpr double kCrossing = 0.03;
 constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15;  // from one run's seed to the next
 constexpr int kStretch = 500;       // cities for each of several searches of one tour, at least
 constexpr int kMostHelpers = 16;    // such searches: each has a copy of the tour
@@ -29,9 +36,10 @@ struct Cooling {
   double heat;
   Clock::time_point start;
   double done = 0.0, step;  // the share of all kicks made so far, and of one
+  const SearchControl& control;
   std::atomic<bool>& hurried;
 
-  double draw(int64_t kick, const SearchControl& control, std::mt19937_64& random) const {
+  double draw(int64_t kick, std::mt19937_64& random) const {
     const double share = share_gone(done + static_cast<double>(kick) * step, start, control, hurried);
     return 2.0 * heat * std::max(1.0 - share, 0.0) * (static_cast<double>(random() >> 11) * 0x1p-53);
   }
@@ -49,52 +57,134 @@ struct Kicks {
   const SymmetricForm& form;
   const int n = distances.n();
   std::atomic<bool> hurried{false};  // the time limit set the schedule
+  bool is_cut_short = false;         // a limit ended the crossing
 
-  // Returns how many kicks were made. Many are divided among runs that begin at the same tour: what one run
-  // ends at depends more on chance than on its length, so the best of two is better than one twice as long.
+  // Returns how many kicks were made.
   int64_t make(int64_t kicks, WorkerThreads* workers) {
+    const auto of_a_run = static_cast<int64_t>(kKicksPerRun * n);
+    if (n <= kMostCrossed && of_a_run > 0 && kicks / of_a_run >= kFewestRuns) {
+      if (has_time(of_a_run, workers)) return make_populations(kicks, workers);
+      hurried = true;
+    }
+    return kick_one_tour(kicks, workers);
+  }
+
+  int64_t kick_one_tour(int64_t kicks, WorkerThreads* workers) {
+    return TourSearch::divides(n) ? make_together(kicks, workers) : make_alone(tour, kicks, seed, control);
+  }
+
+  // Whether a limit leaves time for a population: one run is made on trial, in its part of that time.
+  bool has_time(int64_t of_a_run, const WorkerThreads* workers) {
+    if (!control.deadline) return true;
+    const int64_t threads = workers != nullptr ? std::min<int64_t>(workers->count(), kFewestRuns) : 1;
+    SearchControl trial = for_runs(static_cast<double>((kFewestRuns + threads - 1) / threads));
+    trial.report = {};
+    LinKernighan<Length> own(distances, neighbours, fixed);
+    own.load_settled(tour.places());
+    std::mt19937_64 random(seed);
+    return shake_and_kick(own, of_a_run, random, trial) == of_a_run;
+  }
+
+  // With a part of the time for runs as the deadline.
+  SearchControl for_runs(double parts) const {
+    SearchControl until = control;
+    if (!control.deadline) return until;
+    const auto now = Clock::now();
+    const double share = 1.0 / (parts * (1.0 + kCrossing * std::sqrt(n)));
+    until.deadline = now + std::chrono::duration_cast<Clock::duration>(share * (*control.deadline - now));
+    return until;
+  }
+
+  // Populations of runs that begin at the same tour are crossed; the best so far is one of each but the
+  // first. Where a limit leaves no time for another run the best tour gets the last kicks.
+  int64_t make_populations(int64_t kicks, WorkerThreads* workers) {
     const std::vector<int32_t> start = tour.places();
-    std::vector<int32_t> best;
-    Length best_length = 0;
-    const int64_t runs = std::max<int64_t>(kicks / (kKicksPerRun * n), 1);
-    int64_t made = 0;
-    for (int64_t run = 0; run < runs; ++run) {
-      if (run > 0) tour.load(start);
-      const int64_t of_run = kicks / runs + (run < kicks % runs ? 1 : 0);
-      const uint64_t run_seed = seed ^ (static_cast<uint64_t>(run) * kSeedStep);
-      const int64_t made_now =
-          TourSearch::divides(n) ? make_together(of_run, run_seed, workers) : make_alone(of_run, run_seed);
+    std::vector<int32_t> best = start;
+    Length best_length = tour.length();
+    int64_t made = 0, made_now = 1;
+    for (uint64_t round = 0; made < kicks && made_now > 0 && control.check() == Status::kDone; ++round) {
+      std::vector<std::vector<int32_t>> tours;
+      if (round > 0) tours.push_back(best);
+      made_now = make_runs(start, round, kicks - made, tours, workers);
       made += made_now;
-      if (run == 0 || tour.length() < best_length) {
+      TourPopulation<Length> population(distances, neighbours, fixed, std::move(tours), workers);
+      population.evolve(seed + round, control);
+      for (const std::vector<int32_t>& one : population.tours()) {
+        tour.load_settled(one);
+        if (!(tour.length() < best_length)) continue;
         best_length = tour.length();
-        best = tour.places();
+        best = one;
       }
-      if (made_now < of_run) break;
+      report(control, best_length);
     }
     tour.load(best);
+    tour.descend(control);
+    report(control, tour.length());
+    is_cut_short = control.check() != Status::kDone;
+    if (made < kicks && !is_cut_short) made += kick_one_tour(kicks - made, workers);
     return made;
   }
 
-  int64_t make_alone(int64_t kicks, uint64_t run_seed) {
-    const Cooling cooling = this->cooling(kicks, 1);
+  // One population's; adds their tours. Returns how many kicks they made.
+  int64_t make_runs(const std::vector<int32_t>& start, uint64_t round, int64_t kicks,
+                    std::vector<std::vector<int32_t>>& tours, WorkerThreads* workers) {
+    const auto of_a_run = static_cast<int64_t>((round == 0 ? kKicksPerRun : kKicksPerLaterRun) * n);
+    const int64_t count = std::clamp<int64_t>(kicks / of_a_run, 1, kMostRuns),
+                  all = count < kMostRuns ? kicks : std::min(kicks, count * of_a_run);
+    const SearchControl until = for_runs(1.0);
+    struct Run {
+      std::vector<int32_t> places = {};
+      int64_t kicks = 0;
+    };
+    std::vector<Run> runs(static_cast<size_t>(count));
+    for_each_item(workers, count, [&](int64_t i) {
+      if (until.check() != Status::kDone) return;
+      LinKernighan<Length> own(distances, neighbours, fixed);
+      own.load_settled(start);
+      std::mt19937_64 random(seed ^ ((round * kMostRuns + static_cast<uint64_t>(i)) * kSeedStep));
+      runs[i].kicks = shake_and_kick(own, all / count + (i < all % count ? 1 : 0), random, until);
+      runs[i].places = own.places();
+    });
+    int64_t made = 0;
+    for (Run& run : runs) {
+      made += run.kicks;
+      if (!run.places.empty()) tours.push_back(std::move(run.places));
+    }
+    if (made < all && control.check() == Status::kDone) hurried = true;
+    return made;
+  }
+
+  // Returns how many kicks were made.
+  int64_t shake_and_kick(LinKernighan<Length>& own, int64_t kicks, std::mt19937_64& random,
+                         const SearchControl& until) {
+    const auto shakes = std::min(static_cast<int64_t>(kShake * n), kicks);
+    for (int64_t i = 0; i < shakes; ++i) own.kick(random, 0, n);
+    own.descend(until);
+    return own.stopped() ? 0 : shakes + make_alone(own, kicks - shakes, random(), until);
+  }
+
+  // Leaves the best tour. Returns how many kicks were made.
+  int64_t make_alone(LinKernighan<Length>& kicked, int64_t kicks, uint64_t run_seed,
+                     const SearchControl& until) {
+    const Cooling cooling = this->cooling(kicked, kicks, 1, until);
     std::mt19937_64 random(run_seed);
-    std::vector<int32_t> best = tour.places();
+    std::vector<int32_t> best = kicked.places();
     Length excess = 0;  // of the tour's length over the best one's
-    tour.set_journal(true);
+    kicked.set_journal(true);
     int64_t made = 0;
     while (made < kicks) {
-      excess += try_kick(tour, 0, n, made, cooling, random);
-      tour.keep();
+      excess += try_kick(kicked, 0, n, made, cooling, random);
+      kicked.keep();
       if (excess < 0) {
-        best = tour.places();
+        best = kicked.places();
         excess = 0;
-        report(tour.length());
+        report(until, kicked.length());
       }
-      if (tour.stopped()) break;
+      if (kicked.stopped()) break;
       ++made;
     }
-    tour.set_journal(false);
-    if (excess > 0) tour.load(best);
+    kicked.set_journal(false);
+    if (excess > 0) kicked.load(best);
     return made;
   }
 
@@ -137,18 +227,18 @@ struct Kicks {
   };
 
   // The first helper's tour is the common one.
-  int64_t make_together(int64_t kicks, uint64_t run_seed, WorkerThreads* workers) {
+  int64_t make_together(int64_t kicks, WorkerThreads* workers) {
     const int count = std::min(n / kStretch, kMostHelpers);
-    Cooling cooling = this->cooling(kicks, count);
+    Cooling cooling = this->cooling(tour, kicks, count, control);
     std::vector<Helper> helpers;
     for (int i = 0; i < count; ++i) {
-      helpers.push_back({LinKernighan<Length>(distances, neighbours, fixed), std::mt19937_64(run_seed + i)});
+      helpers.push_back({LinKernighan<Length>(distances, neighbours, fixed), std::mt19937_64(seed + i)});
       helpers[i].tour.set_journal(true);
     }
     for (int i = 1; i < count; ++i) helpers[i].tour.record(&helpers[i].moves);
     LinKernighan<Length>& common = helpers[0].tour;
     common.load_settled(tour.places());
-    std::mt19937_64 random(~run_seed);
+    std::mt19937_64 random(~seed);
     std::vector<int32_t> best = tour.places();
     Length best_length = tour.length();
     int64_t made = 0, looks = 0;
@@ -173,7 +263,7 @@ struct Kicks {
       if (length >= best_length) continue;
       best_length = length;
       best = common.places();
-      report(length);
+      report(control, length);
     }
     tour.load(best);
     return made;
@@ -181,27 +271,28 @@ struct Kicks {
 
   // A few edges so long that nothing else is seen beside them say nothing of how much a kick may cost, nor do
   // fixed edges.
-  Cooling cooling(int64_t kicks, int helpers) {
+  Cooling cooling(const LinKernighan<Length>& kicked, int64_t kicks, int helpers,
+                  const SearchControl& until) {
     const double edge = distances.is_wide() || form.has_forbidden()
-                            ? tour.median_edge()
-                            : distances.to_double(tour.length()) / (n - fixed.count());
+                            ? kicked.median_edge()
+                            : distances.to_double(kicked.length()) / (n - fixed.count());
     return {kHeat * edge, Clock::now(), 0.0, static_cast<double>(helpers) / static_cast<double>(kicks),
-            hurried};
+            until,        hurried};
   }
 
   // One kick and its repair. Returns by how much the tour grew: 0 where it was undone.
   Length try_kick(LinKernighan<Length>& kicked, int first, int count, int64_t kick, const Cooling& cooling,
                   std::mt19937_64& random) const {
     Length change = kicked.kick(random, first, count);
-    change -= kicked.descend(control);
-    if (change <= distances.template as<Length>(cooling.draw(kick, control, random))) return change;
+    change -= kicked.descend(cooling.control);
+    if (change <= distances.template as<Length>(cooling.draw(kick, random))) return change;
     kicked.undo();
     return 0;
   }
 
-  void report(Length length) const {
+  void report(const SearchControl& to, Length length) const {
     const double answer = form.answer_length(distances.to_double(length));
-    if (control.report.on_best && std::isfinite(answer)) control.report.on_best(answer);
+    if (to.report.on_best && std::isfinite(answer)) to.report.on_best(answer);
   }
 };
 
@@ -301,11 +392,11 @@ bool TourSearch::run(Solution& solution, int64_t kicks, const SearchControl& con
     finished = !tour.stopped();
   }
   Kicks<Length> all{distance_, neighbours_, fixed_, options_.seed, tour, control, form_};
-  all.report(tour.length());
+  all.report(control, tour.length());
   constexpr int kFewestCuts = 4;  // of a kick
   if (finished && kicks > 0 && !is_small && n_ - fixed_.count() >= kFewestCuts) {
     solution.kicks = all.make(kicks, workers);
-    finished = solution.kicks == kicks;
+    finished = solution.kicks == kicks && !all.is_cut_short;
     if (finished && all.hurried && solution.status == Status::kDone) solution.status = Status::kTimeLimit;
   }
   Solution improved = solution;

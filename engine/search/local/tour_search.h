@@ -18,16 +18,17 @@ namespace pointsman {
 
 // Iterated local search (Martin, Otto & Felten 1991): Lin-Kernighan moves to a local optimum, then kicks,
 // each with the moves that repair it; up to kMostExactCities cities their shortest tour instead. The tour
-// after a kick and its repair is kept if it is longer by at most a random number whose mean falls to 0. Many
-// kicks are several such runs; the answer is the best of all. On a large tour several searches kick a stretch
-// each, on copies, for a round; then one of them repeats what the others changed, where it still fits.
-// Threads make the rounds' searches side by side.
+// after a kick and its repair is kept if it is longer by at most a random number whose mean falls to 0. Where
+// there are kicks for twelve short runs or more, each run begins with kicks that are repaired only together,
+// and their tours are crossed (TourPopulation). Else on a large tour several searches kick a stretch each, on
+// copies, for a round; then one of them repeats what the others changed, where it still fits. Threads make
+// runs, children and the rounds' searches side by side.
 //
 // It works on the instance's SymmetricForm. Deterministic, whatever the number of threads, unless a limit
 // strikes. The instance must outlive it. Throws CallStopped when `control` says so before it is ready.
 class TourSearch final : public LocalSearch {
  public:
-  static constexpr int kKicksPerCity = 4, kKicksPerCityOfPath = 7;
+  static constexpr int kKicksPerCity = 5, kKicksPerCityOfPath = 7;
 
   TourSearch(const Instance& instance, const ImproveOptions& options, const SearchControl& control);
 

@@ -453,8 +453,8 @@ TEST_CASE("local and exact answer without a model, and as eval does") {
   const json automatic = sandbox.run("solve set.npy").parsed(),
              local = sandbox.run("solve --mode local set.npy").parsed();
   CHECK(automatic.at("solutions") == local.at("solutions"));
-  CHECK(automatic.at("solutions").at(0).at("kicks") == 120);
-  CHECK(automatic.at("summary").at("kicks") == 480);
+  CHECK(automatic.at("solutions").at(0).at("kicks") == 150);
+  CHECK(automatic.at("summary").at("kicks") == 600);
   CHECK(automatic.at("summary").at("start") == "greedy_edges");
   CHECK_FALSE(automatic.at("summary").contains("model"));
   CHECK(sandbox.run("solve set.npy -n 16").parsed().at("solutions").at(0).at("start") == "network");
@@ -622,7 +622,7 @@ TEST_CASE("the first line of a stream does not use up the time of those to come"
     REQUIRE(out.size() == 3);
     for (const std::string& line : out) {
       CHECK(json::parse(line).at("status") == "done");
-      CHECK(json::parse(line).at("kicks") == 240);
+      CHECK(json::parse(line).at("kicks") == 300);
     }
   }
   const Answer each = sandbox.run("solve - --format ndjson --limit-each 0.25 <set.ndjson");
