@@ -11,7 +11,7 @@
 #   test       the CUDA tests on the GPU, each in a process of its own
 #   bench      the engine's calls with both encoders, the LSTM beside cuDNN, mode 2opt
 #   sanitize   compute-sanitizer's four tools on the cases tagged [race]
-#   torch      PyTorch's twin on the same GPU: eager, as CUDA graphs, compiled
+#   torch      PyTorch's fused attention, and the network's twin on the same GPU: eager, as CUDA graphs, compiled
 #   profile    Nsight Compute's counters of the main kernels, and what their warps wait for at each instruction
 #
 # Without stages: the first five. None takes ten minutes. A stage that fails or runs out of its time stops no other and keeps
@@ -183,7 +183,10 @@ stage_sanitize() {
 }
 
 stage_torch() {
-  bench_engine 400 torch --twin "$root/bench/torch_twin.py"
+  local worst=0
+  measure 60 python3 "$root/bench/gpu/attention_peer.py" || worst=1
+  bench_engine 330 torch --twin "$root/bench/torch_twin.py" || worst=1
+  return "$worst"
 }
 
 # One launch of each of the kernels that take most of the time, with the bench that calls it: Nsight Compute's counters, and

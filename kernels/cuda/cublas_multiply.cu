@@ -28,17 +28,6 @@ struct Gemm {
   Precision precision;
 };
 
-cublasComputeType_t compute_type(Precision precision) {
-  switch (precision) {
-    case Precision::kTf32:
-      return CUBLAS_COMPUTE_32F_FAST_TF32;
-    case Precision::kBf16:
-      return CUBLAS_COMPUTE_32F_FAST_16BF;
-    default:
-      return CUBLAS_COMPUTE_32F_PEDANTIC;
-  }
-}
-
 void run(cublasHandle_t handle, const Gemm& g, int sets) {
   const float one = 1.0f;
   const int lda = static_cast<int>(g.lda), ldb = static_cast<int>(g.ldb), ldc = static_cast<int>(g.ldc);

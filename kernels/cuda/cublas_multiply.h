@@ -13,6 +13,17 @@
 
 namespace pointsman::cuda {
 
+inline cublasComputeType_t compute_type(Precision precision) {
+  switch (precision) {
+    case Precision::kTf32:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case Precision::kBf16:
+      return CUBLAS_COMPUTE_32F_FAST_16BF;
+    default:
+      return CUBLAS_COMPUTE_32F_PEDANTIC;
+  }
+}
+
 // sum of set s += x^T y over the set's rows. `states` rows of x and y belong to one row of the ranges.
 struct TallOuterArgs {
   const float* x;  // [rows * states][ldx], m columns used
