@@ -82,7 +82,9 @@ struct Kicks {
     LinKernighan<Length> own(distances, neighbours, fixed);
     own.load_settled(tour.places());
     std::mt19937_64 random(seed);
-    return shake_and_kick(own, of_a_run, random, trial) == of_a_run;
+    const bool is_in_time = shake_and_kick(own, of_a_run, random, trial) == of_a_run;
+    hurried = false;  // whatever the trial was
+    return is_in_time;
   }
 
   // With a part of the time for runs as the deadline.
