@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A population of tours that is crossed.
+// A population of tours, evolved by edge assembly crossover.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,8 @@
 
 namespace pointsman {
 
-// In each generation every tour is crossed with another one, and its child takes its place where that is
-// shorter. The children of a generation are made side by side of the tours before it, so that threads change
-// nothing.
+// Each generation crosses every tour with another one and replaces it by their child if that is shorter. The
+// parents are the tours of the generation before, so the result does not depend on the number of threads.
 template <typename Length>
 class TourPopulation {
  public:

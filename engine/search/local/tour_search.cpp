@@ -22,7 +22,7 @@ constexpr double kShake = 0.2;        // kicks a city that take a run away from 
 constexpr double kKicksPerRun = 0.3;  // a city, those included, in the first population
 constexpr double kKicksPerLaterRun = 0.7;
 constexpr int64_t kFewestRuns = 12, kMostRuns = 100;  // of a population
-constexpr int kMostCrossed = 20'000;  // cities; a larger instance has one tour, which is kicked
+constexpr int kMostCrossed = 20'000;                  // cities; in a larger instance one tour gets all kicks
 // Of the time until a limit the runs of n cities get 1 / (1 + kCrossing sqrt(n)), crossing the rest.
 constexpr double kCrossing = 0.03;
 constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15;  // from one run's seed to the next
@@ -73,7 +73,7 @@ struct Kicks {
     return TourSearch::divides(n) ? make_together(kicks, workers) : make_alone(tour, kicks, seed, control);
   }
 
-  // Whether a limit leaves time for a population: one run is made on trial, in its part of that time.
+  // Whether a limit leaves time for a population. Times a trial run, whose tour is dropped.
   bool has_time(int64_t of_a_run, const WorkerThreads* workers) {
     if (!control.deadline) return true;
     const int64_t threads = workers != nullptr ? std::min<int64_t>(workers->count(), kFewestRuns) : 1;
@@ -83,7 +83,7 @@ struct Kicks {
     own.load_settled(tour.places());
     std::mt19937_64 random(seed);
     const bool is_in_time = shake_and_kick(own, of_a_run, random, trial) == of_a_run;
-    hurried = false;  // whatever the trial was
+    hurried = false;  // the trial may have set it
     return is_in_time;
   }
 
@@ -97,8 +97,8 @@ struct Kicks {
     return until;
   }
 
-  // Populations of runs that begin at the same tour are crossed; the best so far is one of each but the
-  // first. Where a limit leaves no time for another run the best tour gets the last kicks.
+  // Crosses populations of runs that begin at the same tour. From the second on, the best tour so far joins
+  // them. If a limit leaves no time for another run, the best tour gets the remaining kicks.
   int64_t make_populations(int64_t kicks, WorkerThreads* workers) {
     const std::vector<int32_t> start = tour.places();
     std::vector<int32_t> best = start;
@@ -127,7 +127,7 @@ struct Kicks {
     return made;
   }
 
-  // One population's; adds their tours. Returns how many kicks they made.
+  // Makes the runs of one population and appends their tours. Returns how many kicks they made.
   int64_t make_runs(const std::vector<int32_t>& start, uint64_t round, int64_t kicks,
                     std::vector<std::vector<int32_t>>& tours, WorkerThreads* workers) {
     const auto of_a_run = static_cast<int64_t>((round == 0 ? kKicksPerRun : kKicksPerLaterRun) * n);
