@@ -11,6 +11,13 @@
 #define POINTSMAN_DEVICE
 #endif
 
+// Before a loop whose arrays are to stay in a kernel's registers.
+#if defined(__CUDA_ARCH__)
+#define POINTSMAN_UNROLL _Pragma("unroll")
+#else
+#define POINTSMAN_UNROLL
+#endif
+
 namespace pointsman {
 
 // 900 for sm_90; 0 for the host.

@@ -2,7 +2,6 @@
 // The rules of the 0-1 KnapSack problem (Bello et al. 2017, section 5.4).
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "kernels/common/host_device.h"
@@ -52,46 +51,48 @@ struct KnapsackRules {
   bool complete(int, int) const { return true; }
 
   // The prior of a candidate, kPriors numbers: log(value / weight), bounded; the share of the room left that
-  // it takes; and, once there are two candidates that do not fit together, a look ahead: how much less it is
-  // worth with the best item that fits beside it than the best such pair, over the cube of the room left.
-  // Network units. The last number of priors() is still the pair's value; relative() compares it with the
-  // largest of all candidates.
-  static constexpr int kPriors = 3;
+  // it takes; and a look ahead: minus how much less the best packing with it is worth than the best of all,
+  // at most kMostLess. These are packings of the kSeen candidates with most value per weight, the first ones
+  // of equals; another candidate has kMostLess, or 0 while all of them fit together. Network units.
+  static constexpr int kPriors = 3, kSeen = 8;
   static constexpr bool kLooksAhead = true;
   struct Outlook {
-    float sharpness = 0.0f;  // 1 / room^3; 0: any two fit
+    int32_t items[kSeen] = {};  // -1 behind the last
+    float less[kSeen] = {};
+    float beyond = 0.0f;  // of a candidate that is not among them
   };
   POINTSMAN_HOST_DEVICE Outlook outlook(const Candidates& step) const {
-    double heaviest = 0.0;
-    float weight = 0.0f;  // the same in network units
-    for (int j = 0; j < step.count; ++j) {
-      const int32_t item = step.items[j];
-      if (weights[item] <= heaviest) continue;
-      heaviest = weights[item];
-      weight = step.features[2 * item];
+    Outlook seen;
+    best_ratios(step, seen.items);
+    double weight[kSeen], sum = 0.0;
+    int32_t value[kSeen];
+    POINTSMAN_UNROLL
+    for (int k = 0; k < kSeen; ++k) {
+      const int32_t item = seen.items[k];
+      weight[k] = item < 0 ? kTooHeavyToSee : weights[item];
+      value[k] = item < 0 ? 0 : static_cast<int32_t>(step.features[2 * item + 1] * kValueUnits);
+      sum += item < 0 ? 0.0 : weight[k];
     }
-    if (2.0 * heaviest <= capacity_left) return {};
-    const float room = static_cast<float>(static_cast<double>(weight) * (capacity_left / heaviest));
-    const float bounded = room > kLeastRoom ? room : kLeastRoom;
-    return {1.0f / (bounded * bounded * bounded)};
+    if (sum > capacity_left) {
+      pack_each(weight, value, seen.less);
+      seen.beyond = kMostLess;
+    }
+    return seen;
   }
   POINTSMAN_HOST_DEVICE void priors(const Candidates& step, const Outlook& seen, int item, float* out) const {
-    const float weight = step.features[2 * item], value = step.features[2 * item + 1];
-    const float ratio = (value + 1e-6f) / (weight + 1e-6f);
+    const float ratio = ratio_of(step, item);
     out[0] = ratio < kLargestRatio ? log_f32(ratio) : kLargestLogRatio;
     out[1] = capacity_left > 0.0 ? static_cast<float>(weights[item] / capacity_left) : 0.0f;
-    out[2] = seen.sharpness > 0.0f && fits(item) ? value + most_beside(step, item) : 0.0f;
-  }
-  POINTSMAN_HOST_DEVICE static float relative(const Outlook& seen, float pair, float best) {
-    return (pair - best) * seen.sharpness;
+    float less = fits(item) ? seen.beyond : kMostLess;
+    POINTSMAN_UNROLL
+    for (int k = 0; k < kSeen; ++k) less = seen.items[k] == item ? seen.less[k] : less;
+    out[2] = -less;
   }
   static constexpr float kLargestLogRatio = 8.0f, kLargestRatio = 2980.958f;  // exp(8)
-  static constexpr float kLeastRoom = 0.5f;
+  static constexpr float kMostLess = 0.1f;
   // What training starts their weights from: a good rule without a network (docs/experiments.md). Three times
-  // as large, greedy packings are a little better and samples much worse.
-  static float prior_start(int k, int n) {
-    return k == 0 ? 24.0f : k == 1 ? 2.0f : 400.0f / std::sqrt(static_cast<float>(n));
-  }
+  // as large, samples are much worse.
+  static float prior_start(int k, int) { return k == 0 ? 8.0f : k == 1 ? 1.0f : 100.0f; }
 
   // What the policy minimises. weight_value: [n][2]; order: [n], ended by -1 when shorter.
   POINTSMAN_HOST_DEVICE static double cost(const float* weight_value, const int32_t* order, int n) {
@@ -99,16 +100,83 @@ struct KnapsackRules {
   }
 
  private:
-  // Value of the best candidate that fits beside `item`; 0: none does.
-  POINTSMAN_HOST_DEVICE float most_beside(const Candidates& step, int item) const {
-    const double left = capacity_left - weights[item];
-    float most = 0.0f;
-    for (int j = 0; j < step.count; ++j) {
-      const int32_t other = step.items[j];
-      const float value = step.features[2 * other + 1];
-      if (other != item && value > most && weights[other] <= left) most = value;
+  static constexpr double kTooHeavyToSee = 1e300;
+  static constexpr float kValueUnits = 1 << 27;  // of 1, which no value exceeds: sums of kSeen are exact
+  static constexpr int kHalf = kSeen / 2, kPackings = 1 << kHalf;
+
+  POINTSMAN_HOST_DEVICE static float ratio_of(const Candidates& step, int item) {
+    return (step.features[2 * item + 1] + 1e-6f) / (step.features[2 * item] + 1e-6f);
+  }
+
+  // The kSeen that fit with most value per weight, the best first; -1 behind the last.
+  POINTSMAN_HOST_DEVICE void best_ratios(const Candidates& step, int32_t (&items)[kSeen]) const {
+    float ratios[kSeen];
+    POINTSMAN_UNROLL
+    for (int k = 0; k < kSeen; ++k) {
+      items[k] = -1;
+      ratios[k] = -1.0f;
     }
-    return most;
+    for (int j = 0; j < step.count; ++j) {
+      int32_t item = step.items[j];
+      float ratio = ratio_of(step, item);
+      if (!(ratio > ratios[kSeen - 1]) || !fits(item)) continue;
+      POINTSMAN_UNROLL
+      for (int k = 0; k < kSeen; ++k) {
+        if (!(ratio > ratios[k])) continue;
+        const float less = ratios[k];
+        const int32_t later = items[k];
+        ratios[k] = ratio;
+        items[k] = item;
+        ratio = less;
+        item = later;
+      }
+    }
+  }
+
+  // Of each item k how much less the best packing with it is worth than the best of all, by all packings: a
+  // choice of the first half of the items, bit kHalf - 1 - k for item k, and one of the second half. Beyond
+  // a choice that is too heavy come those that have its lowest item and more, which are passed over.
+  POINTSMAN_HOST_DEVICE void pack_each(const double (&weight)[kSeen], const int32_t (&value)[kSeen],
+                                       float (&less)[kSeen]) const {
+    int32_t most[kSeen] = {}, best = 0;
+    for (int first = 0; first < kPackings; ++first) {
+      const double taken = sum_of(first, weight);
+      if (taken > capacity_left) {
+        first += (first & -first) - 1;
+        continue;
+      }
+      const int32_t worth = sum_of(first, value);
+      int32_t most_beside = 0;
+      for (int second = 0; second < kPackings; ++second) {
+        if (taken + sum_of(second, weight + kHalf) > capacity_left) {
+          second += (second & -second) - 1;
+          continue;
+        }
+        const int32_t beside = sum_of(second, value + kHalf);
+        most_beside = larger(most_beside, beside);
+        raise(second, worth + beside, most + kHalf);
+      }
+      raise(first, worth + most_beside, most);
+      best = larger(best, worth + most_beside);
+    }
+    POINTSMAN_UNROLL
+    for (int k = 0; k < kSeen; ++k) {
+      const float lost = static_cast<float>(best - most[k]) / kValueUnits;
+      less[k] = lost < kMostLess ? lost : kMostLess;
+    }
+  }
+  POINTSMAN_HOST_DEVICE static bool has(int choice, int k) { return (choice >> (kHalf - 1 - k) & 1) != 0; }
+  POINTSMAN_HOST_DEVICE static int32_t larger(int32_t a, int32_t b) { return a < b ? b : a; }
+  template <typename Number>
+  POINTSMAN_HOST_DEVICE static Number sum_of(int choice, const Number* numbers) {
+    Number sum = 0;
+    POINTSMAN_UNROLL
+    for (int k = 0; k < kHalf; ++k) sum += has(choice, k) ? numbers[k] : Number{0};
+    return sum;
+  }
+  POINTSMAN_HOST_DEVICE static void raise(int choice, int32_t worth, int32_t* most) {
+    POINTSMAN_UNROLL
+    for (int k = 0; k < kHalf; ++k) most[k] = has(choice, k) ? larger(most[k], worth) : most[k];
   }
 };
 

@@ -157,7 +157,7 @@ struct GeneralRollout {
     const PointerScores scores = pointer_scores(w, view, query, items, count, logits);
     const float mean = mean_of(logits, count);
     const Prior<Rules> prior =
-        prior_of(w, args.prior, tile.set, row.rules, {features(), items, count, row.last});
+        prior_of(args.prior, tile.set, row.rules, {features(), items, count, row.last});
     __syncwarp(w.mask);
     const int saturated = clipped_logits(w, logits, count, p.centre ? mean : -scores.first, {},
                                          [&](int j, float t) { return prior.logit(t, p.scale, items[j]); });

@@ -210,7 +210,7 @@ struct DecodeThread {
   template <typename Rules>
   __device__ __forceinline__ Prior<Rules> prior_of(int at, int remaining) const {
     const float* features = args.features + 2 * int64_t{sequence_of(at)} * args.n;
-    return cuda::prior_of(w, args.prior, tile.set, rules_of<Rules>(at),
+    return cuda::prior_of(args.prior, tile.set, rules_of<Rules>(at),
                           {features, memory.items + at * memory.padded, remaining, memory.rows[at].last});
   }
 

@@ -214,7 +214,7 @@ struct StepGradient {
   __device__ __forceinline__ Prior<Rules> prior_of() const {
     const int64_t sequence = a.sequence_of[row];
     const int last = step > 0 ? a.orders[int64_t{row} * a.n + step - 1] : -1;
-    return cuda::prior_of(w, a.prior, set_of_row(a, row), rules_of<Rules>(),
+    return cuda::prior_of(a.prior, set_of_row(a, row), rules_of<Rules>(),
                           {a.features + 2 * sequence * a.n, items, count, last});
   }
 
@@ -225,7 +225,7 @@ struct StepGradient {
     double sum[Rules::kPriors] = {};
     for (int j = w.lane; j < count; j += kHalfWarp) {
       float raw[Rules::kPriors];
-      prior.numbers(items[j], raw);
+      prior.rules.priors(prior.step, prior.seen, items[j], raw);
       const double gradient = static_cast<double>(a.weights[row]) * dlogit(j);
 #pragma unroll
       for (int k = 0; k < Rules::kPriors; ++k) sum[k] += gradient * static_cast<double>(raw[k]);

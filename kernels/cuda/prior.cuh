@@ -5,7 +5,6 @@
 
 #include "kernels/cuda/cuda_operations.h"
 #include "kernels/cuda/device.cuh"
-#include "kernels/cuda/half_warp_attention.cuh"
 
 namespace pointsman::cuda {
 
@@ -17,21 +16,13 @@ struct Prior {
   const float* weights;  // [Rules::kPriors]; null: the model has no prior
   float inverse_temperature;
   typename Rules::Outlook seen;
-  float best;  // where the rules look ahead: largest last number of a candidate
 
   __device__ __forceinline__ bool exists() const { return weights != nullptr; }
-  __device__ __forceinline__ void numbers(int item, float (&raw)[Rules::kPriors]) const {
-    rules.priors(step, seen, item, raw);
-    if constexpr (Rules::kLooksAhead) {
-      float& last = raw[Rules::kPriors - 1];
-      last = Rules::relative(seen, last, best);
-    }
-  }
   // What the item's logit gains; 0 without a prior.
   __device__ __forceinline__ float total(int item) const {
     if (!exists()) return 0.0f;
     float raw[Rules::kPriors];
-    numbers(item, raw);
+    rules.priors(step, seen, item, raw);
     float sum = 0.0f;
 #pragma unroll
     for (int k = 0; k < Rules::kPriors; ++k) {
@@ -46,23 +37,15 @@ struct Prior {
   }
 };
 
-// Of a half warp's row. weights: of parameter set `set`.
+// weights: of parameter set `set`.
 template <typename Rules>
-__device__ __forceinline__ Prior<Rules> prior_of(HalfWarp w, const PriorWeights& weights, int set,
-                                                 const Rules& rules, const Candidates& step) {
+__device__ __forceinline__ Prior<Rules> prior_of(const PriorWeights& weights, int set, const Rules& rules,
+                                                 const Candidates& step) {
   const float* own = weights.weights.data;
-  Prior<Rules> prior{rules, step, own, weights.inverse_temperature, {}, 0.0f};
+  Prior<Rules> prior{rules, step, own, weights.inverse_temperature, {}};
   if (own == nullptr) return prior;
   prior.weights = own + set * weights.weights.stride;
   prior.seen = rules.outlook(step);
-  if constexpr (Rules::kLooksAhead) {
-    for (int j = w.lane; j < step.count; j += kHalfWarp) {
-      float raw[Rules::kPriors];
-      rules.priors(step, prior.seen, step.items[j], raw);
-      prior.best = fmaxf(prior.best, raw[Rules::kPriors - 1]);
-    }
-    prior.best = largest_lane(w, prior.best);
-  }
   return prior;
 }
 

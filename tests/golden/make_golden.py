@@ -18,6 +18,7 @@ element: G s ("rows"), s' G ("columns") with random signs s and s', and every 21
 tensors are kept whole ("full").
 """
 import argparse
+import itertools
 import json
 import pathlib
 import struct
@@ -133,12 +134,21 @@ def prior(p, case, sequence, order, candidates):
     ratio = torch.log((features[candidates, 1] + 1e-6) / (features[candidates, 0] + 1e-6)).clamp(max=8.0)
     left = sequence["capacity"] - sum(sequence["weights"][i] for i in order)
     share = torch.tensor(sequence["weights"][candidates] / left, dtype=weights.dtype)
-    value, fits = features[candidates, 1], share <= 1.0
-    beside = (share[:, None] + share[None, :] <= 1.0) & ~torch.eye(len(candidates), dtype=torch.bool)
-    pair = torch.where(fits, value + (beside * value[None, :]).amax(1), 0.0)
-    room = max(float(features[candidates, 0].max() / share.max()), 0.5)
-    ahead = 0.0 if share.max() <= 0.5 else (pair - pair.max()) / room**3
+    ahead = torch.tensor(look_ahead(sequence, left, candidates), dtype=weights.dtype)
     return weights[0] * ratio + weights[1] * share + weights[2] * ahead
+
+
+def look_ahead(sequence, left, candidates):
+    """KnapSack: what the best packing with each candidate is worth less than the best, of the eight with most value per weight."""
+    weight = {i: float(sequence["weights"][i]) for i in candidates}
+    value = {i: float(sequence["features"][i][1]) for i in candidates}
+    ratio = {i: (value[i] + 1e-6) / (float(sequence["features"][i][0]) + 1e-6) for i in candidates}
+    seen = sorted((i for i in candidates if weight[i] <= left), key=lambda i: -ratio[i])[:8]
+    if sum(weight[i] for i in seen) <= left:
+        return [0.0 if weight[i] <= left else -0.1 for i in candidates]
+    packings = [chosen for k in range(9) for chosen in itertools.combinations(seen, k) if sum(weight[i] for i in chosen) <= left]
+    worth = {i: max(sum(value[j] for j in chosen) for chosen in packings if i in chosen) for i in seen}
+    return [max(worth[i] - max(worth.values()), -0.1) if i in seen else -0.1 for i in candidates]
 
 
 def encode(p, network, features):

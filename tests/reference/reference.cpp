@@ -339,16 +339,43 @@ double distance(const Sequence& sequence, int a, int b) {
   return std::hypot(from[0] - to[0], from[1] - to[1]);
 }
 
-// Of KnapSack: the most that a candidate and one more item that fits beside it are worth, 0 of one that does
-// not fit.
-double pair_value(const Sequence& sequence, double left, std::span<const int> candidates, int item) {
-  if (sequence.weights[item] > left) return 0.0;
-  double beside = 0.0;
-  for (int other : candidates) {
-    if (other != item && sequence.weights[other] <= left - sequence.weights[item])
-      beside = std::max(beside, sequence.features[2 * other + 1]);
+double value_per_weight(const Sequence& sequence, int item) {
+  return (sequence.features[2 * item + 1] + 1e-6) / (sequence.features[2 * item] + 1e-6);
+}
+
+// Of KnapSack: the most that items of items[k ..] are worth that fit in `room` together and have `with` among
+// them; -1: any; below 0: none do.
+double most_worth(const Sequence& sequence, const std::vector<int>& items, size_t k, double room, int with) {
+  if (k == items.size()) return 0.0;
+  const int item = items[k];
+  double most = item == with ? -1e9 : most_worth(sequence, items, k + 1, room, with);
+  if (sequence.weights[item] <= room) {
+    most = std::max(most, sequence.features[2 * item + 1] +
+                              most_worth(sequence, items, k + 1, room - sequence.weights[item], with));
   }
-  return sequence.features[2 * item + 1] + beside;
+  return most;
+}
+
+// Of KnapSack: what its look ahead says of each candidate.
+Vector look_ahead(const Sequence& sequence, double left, std::span<const int> candidates) {
+  std::vector<int> seen;
+  for (int i : candidates)
+    if (sequence.weights[i] <= left) seen.push_back(i);
+  std::stable_sort(seen.begin(), seen.end(), [&](int a, int b) {
+    return value_per_weight(sequence, a) > value_per_weight(sequence, b);
+  });
+  seen.resize(std::min<size_t>(seen.size(), 8));
+  double together = 0.0;
+  for (int i : seen) together += sequence.weights[i];
+  const double best = most_worth(sequence, seen, 0, left, -1);
+  Vector ahead;
+  for (int i : candidates) {
+    const bool is_seen = std::find(seen.begin(), seen.end(), i) != seen.end();
+    double less = sequence.weights[i] > left || together > left ? 0.1 : 0.0;
+    if (is_seen && together > left) less = std::min(less, best - most_worth(sequence, seen, 0, left, i));
+    ahead.push_back(-less);
+  }
+  return ahead;
 }
 
 // What the prior's weights are multiplied with, of each candidate.
@@ -390,20 +417,11 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
     }
     return features;
   }
-  double best = 0.0, heaviest = 0.0, room = 0.0;
-  for (int i : candidates) {
-    best = std::max(best, pair_value(sequence, left, candidates, i));
-    if (sequence.weights[i] > heaviest) {
-      heaviest = sequence.weights[i];
-      room = sequence.features[2 * i] / heaviest * left;
-    }
-  }
-  for (int i : candidates) {
-    const double ratio = (sequence.features[2 * i + 1] + 1e-6) / (sequence.features[2 * i] + 1e-6);
-    features.push_back({std::min(std::log(ratio), 8.0), left > 0.0 ? sequence.weights[i] / left : 0.0,
-                        2 * heaviest <= left ? 0.0
-                                             : (pair_value(sequence, left, candidates, i) - best) /
-                                                   std::pow(std::max(room, 0.5), 3)});
+  const Vector ahead = look_ahead(sequence, left, candidates);
+  for (size_t j = 0; j < candidates.size(); ++j) {
+    const int i = candidates[j];
+    features.push_back({std::min(std::log(value_per_weight(sequence, i)), 8.0),
+                        left > 0.0 ? sequence.weights[i] / left : 0.0, ahead[j]});
   }
   return features;
 }

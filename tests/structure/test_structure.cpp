@@ -284,7 +284,7 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 2210, "arithmetic and rules that all devices share, and of users' own problems"},
+    {"kernels/common/", 2285, "arithmetic and rules that all devices share, and of users' own problems"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7476, "the same on batches, for two families of GPUs and four precisions"},
@@ -690,7 +690,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 2211 lines, at most 2210"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 2286 lines, at most 2285"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

@@ -106,11 +106,6 @@ class Prior {
       rules.priors(step, seen, step.items[j], own);
       for (int k = 0; k < Rules::kPriors; ++k) raw[k * stride + j] = own[k];
     }
-    if constexpr (Rules::kLooksAhead) {
-      float* last = raw + (Rules::kPriors - 1) * stride;
-      const float best = *std::max_element(last, last + step.count);
-      for (int j = 0; j < step.count; ++j) last[j] = Rules::relative(seen, last[j], best);
-    }
     for (int j = 0; j < step.count; ++j) {
       total[j] = weights_[0] * raw[j];
       for (int k = 1; k < Rules::kPriors; ++k) total[j] += weights_[k] * raw[k * stride + j];

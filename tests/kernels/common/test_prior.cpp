@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers that the rules know of a candidate, by hand.
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "kernels/common/rules.h"
@@ -26,20 +28,17 @@ Sack sack_of(std::vector<float> features, double unit) {
   return sack;
 }
 
-// The last number of each item, compared with the best.
-std::vector<float> looks_ahead(const Sack& sack, double capacity) {
-  const KnapsackRules rules{sack.weights.data(), capacity, false};
+// The last number of each item.
+std::vector<float> looks_ahead(const Sack& sack, double capacity, bool literal = false) {
+  const KnapsackRules rules{sack.weights.data(), capacity, literal};
   const Candidates step{sack.features.data(), sack.items.data(), static_cast<int>(sack.items.size()), -1};
   const KnapsackRules::Outlook seen = rules.outlook(step);
   std::vector<float> last;
-  float best = 0.0f;
   for (int32_t item : sack.items) {
     float numbers[KnapsackRules::kPriors];
     rules.priors(step, seen, item, numbers);
     last.push_back(numbers[2]);
-    best = std::max(best, numbers[2]);
   }
-  for (float& number : last) number = KnapsackRules::relative(seen, number, best);
   return last;
 }
 
@@ -53,35 +52,61 @@ void check_close(const std::vector<float>& found, const std::vector<double>& exp
 
 }  // namespace
 
-TEST_CASE("KnapSack's prior compares the best pairs that candidates begin") {
-  // In 0.8 fit 1 with 2, worth 0.9, and 0 with 2, worth 0.7; 3 leaves room for nothing and 2 for 1. 0 and 1
-  // have together 1.1.
-  const std::vector<float> features = {0.6f, 0.5f, 0.5f, 0.7f, 0.1f, 0.2f, 0.75f, 0.6f};
-  const std::vector<double> expected = {-0.2, 0.0, 0.0, -0.3};
-  for (const double unit : {1.0, 40.0}) {
-    std::vector<double> over_room;
-    for (double less : expected) over_room.push_back(less / (0.8 * 0.8 * 0.8));
-    check_close(looks_ahead(sack_of(features, unit), 0.8 * unit), over_room);
+TEST_CASE("KnapSack's prior compares the best packings with each candidate") {
+  // In 0.8 fit 1 with 2, worth 0.7, and 0 with 2, worth 0.65; 3 leaves room for nothing.
+  const std::vector<float> features = {0.6f, 0.45f, 0.5f, 0.5f, 0.1f, 0.2f, 0.75f, 0.63f};
+  for (const double unit : {1.0, 40.0})
+    check_close(looks_ahead(sack_of(features, unit), 0.8 * unit), {-0.05, 0.0, 0.0, -0.07});
+}
+
+TEST_CASE("KnapSack's prior tries all packings of the eight with most value per weight") {
+  std::mt19937_64 random(7);
+  const auto uniform = [&] { return 0.01f + 0.99f * std::ldexp(static_cast<float>(random() >> 40), -24); };
+  int looks = 0;
+  for (int round = 0; round < 500; ++round) {
+    std::vector<float> features(2 * (1 + random() % 8));
+    for (float& number : features) number = uniform();
+    const Sack sack = sack_of(features, 1.0);
+    const size_t n = sack.items.size();
+    const double room = 0.3 + 3.0 * static_cast<double>(uniform());
+    std::vector<double> most(n, 0.0);
+    for (size_t choice = 0; choice < size_t{1} << n; ++choice) {
+      double weight = 0.0, value = 0.0;
+      for (size_t k = 0; k < n; ++k) {
+        weight += (choice >> k & 1) != 0 ? sack.weights[k] : 0.0;
+        value += (choice >> k & 1) != 0 ? static_cast<double>(features[2 * k + 1]) : 0.0;
+      }
+      for (size_t k = 0; k < n && weight <= room; ++k)
+        if ((choice >> k & 1) != 0) most[k] = std::max(most[k], value);
+    }
+    const double best = *std::max_element(most.begin(), most.end());
+    std::vector<double> expected;
+    for (size_t k = 0; k < n; ++k)
+      expected.push_back(sack.weights[k] > room ? -0.1 : -std::min(best - most[k], 0.1));
+    check_close(looks_ahead(sack, room), expected);
+    looks += std::count(expected.begin(), expected.end(), 0.0) < static_cast<int64_t>(n);
   }
+  CHECK(looks > 250);
 }
 
-TEST_CASE("KnapSack's prior does not look ahead while any two items fit") {
-  const Sack sack = sack_of({0.3f, 0.5f, 0.25f, 0.9f, 0.1f, 0.4f}, 1.0);
-  check_close(looks_ahead(sack, 2.0 * sack.weights[0]), {0.0, 0.0, 0.0});
-  CHECK(looks_ahead(sack, 1.99 * sack.weights[0])[2] < -0.3f);  // 0.1 less than 1.4, over 0.597^3
+TEST_CASE("a candidate beyond the eight with most value per weight is the worst, unless these fit together") {
+  std::vector<float> features;
+  for (int i = 0; i < 10; ++i)
+    features.insert(features.end(), {0.125f, 0.9f - 0.0625f * static_cast<float>(i)});
+  const Sack sack = sack_of(features, 1.0);
+  CHECK(looks_ahead(sack, 1.0) == std::vector<float>(10, 0.0f));
+  // Seven of the eight fit: one that takes the place of the seventh, 0.0625 better than the eighth.
+  check_close(looks_ahead(sack, 0.99), {0, 0, 0, 0, 0, 0, 0, -0.0625, -0.1, -0.1});
+  check_close(looks_ahead(sack, 0.25), {0, 0, -0.0625, -0.1, -0.1, -0.1, -0.1, -0.1, -0.1, -0.1});
 }
 
-TEST_CASE("the last crumbs of room count as half a unit") {
-  const std::vector<float> features = {0.125f, 0.5f, 0.0625f, 0.25f};
-  check_close(looks_ahead(sack_of(features, 1.0), 0.125), {0.0, -0.25 / 0.125});
+TEST_CASE("KnapSack's prior does not look ahead where all fit, or nothing has weight") {
+  const Sack sack = sack_of({0.25f, 0.5f, 0.25f, 0.9f, 0.125f, 0.4f}, 1.0);
+  check_close(looks_ahead(sack, 0.625), {0.0, 0.0, 0.0});
+  CHECK(looks_ahead(sack, 0.6)[2] < 0.0f);
   CHECK(looks_ahead(sack_of({0.0f, 0.5f}, 1.0), 0.0) == std::vector<float>{0.0f});
 }
 
-TEST_CASE("under the literal rule a candidate that does not fit is worth nothing") {
-  const Sack sack = sack_of({0.5f, 0.5f, 0.25f, 0.25f}, 1.0);
-  const KnapsackRules rules{sack.weights.data(), 0.25, true};
-  const Candidates step{sack.features.data(), sack.items.data(), 2, -1};
-  float numbers[KnapsackRules::kPriors];
-  rules.priors(step, rules.outlook(step), 0, numbers);
-  CHECK(numbers[2] == 0.0f);
+TEST_CASE("under the literal rule a candidate that does not fit is the worst") {
+  check_close(looks_ahead(sack_of({0.5f, 0.5f, 0.25f, 0.25f}, 1.0), 0.25, true), {-0.1, 0.0});
 }
