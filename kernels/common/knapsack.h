@@ -52,7 +52,7 @@ struct KnapsackRules {
 
   // The prior of a candidate, kPriors numbers: log(value / weight), bounded; the share of the room left that
   // it takes; and a look ahead: minus how much less the best packing with it is worth than the best of all,
-  // at most kMostLess. These are packings of the kSeen candidates with most value per weight, the first ones
+  // at most kMostLess. These are packings of the kSeen that fit with most value per weight, the lowest ones
   // of equals; another candidate has kMostLess, or 0 while all of them fit together. Network units.
   static constexpr int kPriors = 3, kSeen = 8;
   static constexpr bool kLooksAhead = true;
@@ -70,10 +70,10 @@ struct KnapsackRules {
     for (int k = 0; k < kSeen; ++k) {
       const int32_t item = seen.items[k];
       weight[k] = item < 0 ? kTooHeavyToSee : weights[item];
-      value[k] = item < 0 ? 0 : static_cast<int32_t>(step.features[2 * item + 1] * kValueUnits);
+      value[k] = item < 0 ? 0 : static_cast<int32_t>(step.features[2 * item + 1] * kValueUnits + 0.5f);
       sum += item < 0 ? 0.0 : weight[k];
     }
-    if (sum > capacity_left) {
+    if (seen.items[0] >= 0 && sum > capacity_left) {
       pack_each(weight, value, seen.less);
       seen.beyond = kMostLess;
     }
@@ -90,8 +90,7 @@ struct KnapsackRules {
   }
   static constexpr float kLargestLogRatio = 8.0f, kLargestRatio = 2980.958f;  // exp(8)
   static constexpr float kMostLess = 0.1f;
-  // What training starts their weights from: a good rule without a network (docs/experiments.md). Three times
-  // as large, samples are much worse.
+  // What training starts their weights from: a good rule without a network (docs/experiments.md).
   static float prior_start(int k, int) { return k == 0 ? 8.0f : k == 1 ? 1.0f : 100.0f; }
 
   // What the policy minimises. weight_value: [n][2]; order: [n], ended by -1 when shorter.
@@ -101,14 +100,16 @@ struct KnapsackRules {
 
  private:
   static constexpr double kTooHeavyToSee = 1e300;
-  static constexpr float kValueUnits = 1 << 27;  // of 1, which no value exceeds: sums of kSeen are exact
+  static constexpr float kValueUnits = 1
+                                       << 27;  // of 1, which no value exceeds: sums of kSeen do not overflow
   static constexpr int kHalf = kSeen / 2, kPackings = 1 << kHalf;
 
   POINTSMAN_HOST_DEVICE static float ratio_of(const Candidates& step, int item) {
     return (step.features[2 * item + 1] + 1e-6f) / (step.features[2 * item] + 1e-6f);
   }
 
-  // The kSeen that fit with most value per weight, the best first; -1 behind the last.
+  // The kSeen that fit with most value per weight, the best first, of equals the lowest; -1 behind the last.
+  // A gradient lists its candidates in another order than the rollout did.
   POINTSMAN_HOST_DEVICE void best_ratios(const Candidates& step, int32_t (&items)[kSeen]) const {
     float ratios[kSeen];
     POINTSMAN_UNROLL
@@ -119,10 +120,10 @@ struct KnapsackRules {
     for (int j = 0; j < step.count; ++j) {
       int32_t item = step.items[j];
       float ratio = ratio_of(step, item);
-      if (!(ratio > ratios[kSeen - 1]) || !fits(item)) continue;
+      if (ratio < ratios[kSeen - 1] || !fits(item)) continue;
       POINTSMAN_UNROLL
       for (int k = 0; k < kSeen; ++k) {
-        if (!(ratio > ratios[k])) continue;
+        if (!(ratio > ratios[k] || (ratio == ratios[k] && item < items[k]))) continue;
         const float less = ratios[k];
         const int32_t later = items[k];
         ratios[k] = ratio;

@@ -100,6 +100,18 @@ TEST_CASE("a candidate beyond the eight with most value per weight is the worst,
   check_close(looks_ahead(sack, 0.25), {0, 0, -0.0625, -0.1, -0.1, -0.1, -0.1, -0.1, -0.1, -0.1});
 }
 
+TEST_CASE("which of equal items the prior looks at does not depend on the order of the list") {
+  std::vector<float> features;
+  for (int i = 0; i < 10; ++i) features.insert(features.end(), {0.25f, 0.25f});
+  Sack sack = sack_of(features, 1.0);
+  sack.items = {9, 3, 8, 1, 0, 2, 7, 5, 4, 6};
+  check_close(looks_ahead(sack, 0.5), {-0.1, 0, -0.1, 0, 0, 0, 0, 0, 0, 0});
+}
+
+TEST_CASE("KnapSack's prior ends where nothing fits") {
+  CHECK(looks_ahead(sack_of({0.5f, 0.5f}, 1.0), -0.25) == std::vector<float>{-0.1f});
+}
+
 TEST_CASE("KnapSack's prior does not look ahead where all fit, or nothing has weight") {
   const Sack sack = sack_of({0.25f, 0.5f, 0.25f, 0.9f, 0.125f, 0.4f}, 1.0);
   check_close(looks_ahead(sack, 0.625), {0.0, 0.0, 0.0});
