@@ -100,8 +100,8 @@ struct KnapsackRules {
 
  private:
   static constexpr double kTooHeavyToSee = 1e300;
-  static constexpr float kValueUnits = 1
-                                       << 27;  // of 1, which no value exceeds: sums of kSeen do not overflow
+  // Of 1, which no value exceeds: sums of kSeen do not overflow.
+  static constexpr float kValueUnits = 1 << 27;
   static constexpr int kHalf = kSeen / 2, kPackings = 1 << kHalf;
 
   POINTSMAN_HOST_DEVICE static float ratio_of(const Candidates& step, int item) {
@@ -135,8 +135,8 @@ struct KnapsackRules {
   }
 
   // Of each item k how much less the best packing with it is worth than the best of all, by all packings: a
-  // choice of the first half of the items, bit kHalf - 1 - k for item k, and one of the second half. Beyond
-  // a choice that is too heavy come those that have its lowest item and more, which are passed over.
+  // choice of the first half of the items, bit kHalf - 1 - k for item k, and one of the second half. The
+  // numbers behind one that is too heavy, up to its lowest bit, hold all its items and more: skipped.
   POINTSMAN_HOST_DEVICE void pack_each(const double (&weight)[kSeen], const int32_t (&value)[kSeen],
                                        float (&less)[kSeen]) const {
     int32_t most[kSeen] = {}, best = 0;

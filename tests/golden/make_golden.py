@@ -139,7 +139,7 @@ def prior(p, case, sequence, order, candidates):
 
 
 def look_ahead(sequence, left, candidates):
-    """KnapSack: what the best packing with each candidate is worth less than the best, of the eight with most value per weight."""
+    """KnapSack: the best packing with each candidate less the best of all, among those of the eight with most value per weight."""
     weight = {i: float(sequence["weights"][i]) for i in candidates}
     value = {i: float(sequence["features"][i][1]) for i in candidates}
     ratio = {i: (value[i] + 1e-6) / (float(sequence["features"][i][0]) + 1e-6) for i in candidates}
