@@ -66,6 +66,9 @@ double untrained_entropy(const ModelConfig& config) {
 }
 
 ActiveSearchOptions active_options(const SolveOptions& options, const Model& model) {
+  if (model.config.reread > 0)
+    throw std::invalid_argument(
+        "active search: expected a model that reads an instance once, found one that re-reads");
   if (options.steps && (*options.steps < 0 || *options.steps >= int64_t{1} << 31)) {
     throw std::invalid_argument("active search: cannot make " + std::to_string(*options.steps) + " steps");
   }
@@ -216,12 +219,22 @@ bool Engine::learns_on_cpu(ProblemKind problem) const {
   return backends_[0]->info().name == "cpu" || (options_ && options_->device == "auto" && !is_plain(problem));
 }
 
-void Engine::choose_devices(bool learns, ProblemKind problem) {
-  on_fallback_ = learns && learns_on_cpu(problem) && backends_[0]->info().name != "cpu";
-  if (!on_fallback_ || !fallback_.empty()) return;
+void Engine::choose_devices(bool learns, ProblemKind problem, bool rereads) {
+  const bool is_automatic = options_ && options_->device == "auto";
+  const bool on_fallback =
+      backends_[0]->info().name != "cpu" && ((learns && learns_on_cpu(problem)) || (rereads && is_automatic));
+  if (on_fallback != on_fallback_) loaded_.reset();
+  on_fallback_ = on_fallback;
+  if (!on_fallback_) return;
   BackendOptions options = *options_;
+  if (rereads) {
+    if (options.precision != Precision::kFp32)
+      throw DeviceError("--precision: a network that re-reads runs on the CPU, in fp32");
+    options.device = "cpu";
+    note_ = "CUDA has no kernels for a network that re-reads";
+  }
   options.learned = problem;
-  fallback_ = make_backends(options, &note_);
+  if (fallback_.empty()) fallback_ = make_backends(options, rereads ? nullptr : &note_);
 }
 
 Devices Engine::devices() const {
@@ -233,7 +246,7 @@ Devices Engine::devices() const {
 void Engine::load(const Model& model) {
   if (loaded_ && loaded_->config == model.config && loaded_->parameters == model.parameters) return;
   loaded_.reset();
-  for (const auto& backend : backends_) {
+  for (Backend* const backend : devices()) {
     backend->configure(model.config, 1);
     backend->load_parameters(0, model.parameters);
   }
@@ -301,7 +314,8 @@ SolveReport Engine::run(const Model* model, const SolveJob& job) {
     model = &fresh;
   }
   const SolvePlan plan = make_plan(options, problem_of(*job.instances[0]), model);
-  choose_devices(std::holds_alternative<ActiveSearchOptions>(plan.search), job.instances[0]->problem);
+  choose_devices(std::holds_alternative<ActiveSearchOptions>(plan.search), job.instances[0]->problem,
+                 model != nullptr && model->config.reread > 0);
   if (std::holds_alternative<SamplingOptions>(plan.search)) {
     load(*model);
   } else if (std::holds_alternative<ActiveSearchOptions>(plan.search)) {
@@ -319,7 +333,7 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
   if (solutions.size() != instances.size())
     throw std::invalid_argument("score: one solution for each instance");
   if (!(temperature > 0.0f)) throw std::invalid_argument("score: expected a temperature above 0");
-  choose_devices(false, model.config.problem);
+  choose_devices(false, model.config.problem, model.config.reread > 0);
   load(model);
   std::vector<double> log_probs(instances.size(), std::numeric_limits<double>::quiet_NaN());
   std::map<int, std::vector<size_t>> by_size;
@@ -332,9 +346,10 @@ std::vector<double> Engine::score(const Model& model, std::span<const Instance> 
     for (size_t first = 0; first < places.size(); first += at_once)
       calls.push_back(std::span(places).subspan(first, std::min(at_once, places.size() - first)));
   }
-  WorkerThreads callers(static_cast<int>(backends_.size()));  // each busy with a call of its device
+  const Devices devices = this->devices();
+  WorkerThreads callers(static_cast<int>(devices.size()));  // each busy with a call of its device
   callers.for_each(static_cast<int64_t>(calls.size()), [&](int64_t call, int caller) {
-    Backend& device = *backends_[caller];
+    Backend& device = *devices[caller];
     InstancePointers batch;
     std::vector<int32_t> forced;
     for (const size_t place : calls[call]) {

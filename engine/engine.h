@@ -77,7 +77,7 @@ class Engine {
 
  private:
   void load(const Model& model);
-  void choose_devices(bool learns, ProblemKind problem);
+  void choose_devices(bool learns, ProblemKind problem, bool rereads = false);
   Devices devices() const;
   SolveReport run(const Model* model, const SolveJob& job);
   SolveReport run_exact_first(const Model* model, const SolveJob& job);
@@ -85,7 +85,7 @@ class Engine {
   std::string note_;
   std::optional<BackendOptions> options_;  // none: the devices were given
   std::vector<std::unique_ptr<Backend>> backends_;
-  std::vector<std::unique_ptr<Backend>> fallback_;  // what "auto" learns with where CUDA has no gradients
+  std::vector<std::unique_ptr<Backend>> fallback_;  // what "auto" uses where CUDA lacks the kernels
   bool on_fallback_ = false;
   std::optional<Model> loaded_;  // whose parameters are set 0 of each backend
 };

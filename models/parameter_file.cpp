@@ -143,6 +143,9 @@ ModelConfig parse_metadata(Strings strings, const std::string& path) {
   config.training_tours = reader.number<int64_t>("training_tours", 0, std::numeric_limits<int64_t>::max());
   config.seed = reader.number<uint64_t>("seed", 0, std::numeric_limits<uint64_t>::max());
   config.version = reader.text("version");
+  if (reader.has("reread")) config.reread = reader.number("reread", 1, kMostReread);
+  if (config.reread > 0 && !can_reread(config))
+    reader.fail("reread", "none, as only an attention encoder for tsp re-reads", "one");
   if (is_own(config.problem)) {
     config.own = parse_own(reader);
     if (config.encoder != Encoder::kAttention)
@@ -339,6 +342,7 @@ std::map<std::string, std::string> metadata_of(const ModelConfig& config) {
     strings["heads"] = number_text(config.heads);
     strings["feed_forward"] = number_text(config.feed_forward);
   }
+  if (config.reread > 0) strings["reread"] = number_text(config.reread);
   if (is_own(config.problem)) {
     strings["offsets"] = numbers_text(config.own.offsets);
     strings["scales"] = numbers_text(config.own.scales);
@@ -359,7 +363,7 @@ std::optional<ModelClaim> peek_model(const std::filesystem::path& path) {
   try {
     const std::string name = path.string();
     MetadataReader reader(parse_safetensors_json(ModelFile(path).header(), name).metadata, name);
-    return ModelClaim{reader.problem(), reader.size()};
+    return ModelClaim{reader.problem(), reader.size(), reader.has("reread")};
   } catch (const ModelFileError&) {
     return std::nullopt;
   }

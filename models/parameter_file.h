@@ -50,6 +50,7 @@ std::map<std::string, std::string> metadata_of(const ModelConfig& config);
 struct ModelClaim {
   ProblemKind problem;
   int n;
+  bool rereads;  // ModelConfig::reread is above 0
 };
 std::optional<ModelClaim> peek_model(const std::filesystem::path& path);
 

@@ -78,13 +78,13 @@ void start_attention_encoder(const ParameterLayout& layout, float bound, std::ve
 
 int priors_of(const ModelConfig& config) {
   if (!config.has_prior) return 0;
-  return with_rules(config.problem, []<typename Rules>() { return Rules::kPriors; });
+  return with_rules(config.decoded(), []<typename Rules>() { return Rules::kPriors; });
 }
 
 ParameterLayout::ParameterLayout(const ModelConfig& config) {
   const int hidden = config.hidden, own = config.own.width();
-  const int features = own > 0 ? own : feature_count(config.problem);
-  const int contexts = own > 0 ? own : context_count(config.problem);
+  const int features = own > 0 ? own : feature_count(config.decoded());
+  const int contexts = own > 0 ? own : context_count(config.decoded());
   const Appender add{*this, hidden, features};
   embedding = add.tensor("actor.embedding.weight", {hidden, features});
   const size_t first_input = add.tensor("actor.decoder.start", {hidden});
@@ -132,22 +132,22 @@ std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed) 
   if (config.has_critic) parameters[layout.critic.fc2_bias] = 0.0f;
   if (config.encoder == Encoder::kAttention) start_attention_encoder(layout, kBound, parameters);
   if (config.has_prior) {
-    with_rules(config.problem, [&]<typename Rules>() {
+    with_rules(config.decoded(), [&]<typename Rules>() {
       for (int k = 0; k < Rules::kPriors; ++k) parameters[layout.prior + k] = Rules::prior_start(k, config.n);
     });
   }
   return parameters;
 }
 
-void rescale_prior(const ModelConfig& config, int from, std::vector<float>& parameters) {
-  if (!config.has_prior) return;
+void rescale_prior(const ModelConfig& config, const ModelConfig& from, std::vector<float>& parameters) {
   const size_t prior = ParameterLayout(config).prior;
-  with_rules(config.problem, [&]<typename Rules>() {
-    for (int k = 0; k < Rules::kPriors; ++k) {
-      const float before = Rules::prior_start(k, from);
-      if (before != 0.0f) parameters[prior + k] *= Rules::prior_start(k, config.n) / before;
-    }
-  });
+  const auto start = [](const ModelConfig& model, int k) {
+    return with_rules(model.decoded(), [&]<typename Rules>() { return Rules::prior_start(k, model.n); });
+  };
+  for (int k = 0; k < priors_of(config); ++k) {
+    const float before = start(from, k);
+    if (before != 0.0f) parameters[prior + k] *= start(config, k) / before;
+  }
 }
 
 }  // namespace pointsman

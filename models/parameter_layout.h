@@ -75,8 +75,8 @@ int priors_of(const ModelConfig& config);
 // the prior starts from Rules::prior_start.
 std::vector<float> initial_parameters(const ModelConfig& config, uint64_t seed);
 
-// The prior's weights of a model for instances of `from` items, for config.n items: Adam's steps are too
-// short for numbers of this size. Nothing happens without a prior.
-void rescale_prior(const ModelConfig& config, int from, std::vector<float>& parameters);
+// The prior's weights of a model `from`, which has as many priors, for config's size and rules: Adam's steps
+// are too short for numbers of this size.
+void rescale_prior(const ModelConfig& config, const ModelConfig& from, std::vector<float>& parameters);
 
 }  // namespace pointsman

@@ -62,6 +62,7 @@ CHECKPOINT = {3: """problem:s n:i capacity:d hidden:i glimpses:i clip:d centre_l
     interval.decoding_steps:q interval.start_seconds:d parameters:f* first_moment:f* second_moment:f* actor_steps:q
     critic_steps:q baseline_parameters:f*"""}
 CHECKPOINT[4] = CHECKPOINT[3] + " encoder:i layers:i heads:i feed_forward:i prior:? symmetries:i"
+CHECKPOINT[5] = CHECKPOINT[4] + " reread:i"
 
 # Keys of JSON.
 LEFT_OUT = ["loading", "solving", "seconds", "ms_per_instance", "tours_per_second", "threads", "version"]

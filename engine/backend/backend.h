@@ -30,7 +30,9 @@ namespace pointsman {
 
 class Communicator;  // engine/cluster/communicator.h
 
-// Instances as the network reads them (scaled, mirrored, permuted). count x n items.
+// Instances as the network reads them (scaled, mirrored, permuted). count x n items. A model that re-reads
+// (ModelConfig::reread) makes rollouts of a TSP's instances and learns from stretches
+// (engine/backend/stretch.h).
 struct SequenceBatch {
   ProblemKind problem{};
   int n = 0;
@@ -114,6 +116,8 @@ struct RolloutRequest {
   const int32_t* counts = nullptr;          // [count] rollouts per sequence; null: 1 each
   const uint64_t* instance_keys = nullptr;  // [count]; sampling only
   const uint32_t* first_samples = nullptr;  // [count]; null: all 0
+  // [rollouts] the number of each sample, in place of those; null: not given. On the CPU only.
+  const uint32_t* samples = nullptr;
   uint32_t sample_stride = 1;
   uint64_t seed = kDefaultSeed;
   Policy policy;
@@ -136,6 +140,8 @@ struct RolloutResult {
   PolicyStatistics statistics;         // of all rollouts made
   std::vector<int32_t> finished = {};  // after a stop: [count] rollouts made of each sequence; else empty
 };
+
+using RolloutCall = std::function<void(const RolloutRequest& request, RolloutResult& result)>;
 
 // One tour of each sequence by iterated 2-opt and Or-opt (kernels/common/two_opt.h), without a network. The
 // same tours on every device.

@@ -24,6 +24,8 @@ const Problem& problem_of(ProblemKind kind) {
 #undef POINTSMAN_PROBLEM
     case ProblemKind::kOwn:
       return kOwnProblem;
+    case ProblemKind::kStretch:
+      return kTspProblem;
   }
   throw std::logic_error("problem_of: no such problem");
 }

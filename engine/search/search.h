@@ -116,7 +116,6 @@ using SearchOptions = std::variant<SamplingOptions, ActiveSearchOptions, TwoOptO
 // search configures the backend anew and leaves it so. Where `control` says stop, the answers are the best so
 // far, or unsolved, and their status says so. Throws std::invalid_argument for options that make no sense,
 // std::logic_error when the network's answer is invalid.
-using RolloutCall = std::function<void(const RolloutRequest& request, RolloutResult& result)>;
 SearchResult run_search(const RolloutCall& rollout, const ModelConfig& config, const SearchBatch& batch,
                         const SamplingOptions& options, const SearchControl& control);
 SearchResult run_search(Backend& backend, const ModelConfig& config, const SearchBatch& batch,

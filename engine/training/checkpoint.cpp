@@ -23,7 +23,8 @@ static_assert(std::endian::native == std::endian::little, "checkpoints are littl
 
 constexpr std::string_view kMagic = "PNTSMNCK";
 constexpr uint32_t kLstmVersion = 3,
-                   kEncoderVersion = 4;    // what is neither attention nor prior stays readable
+                   kEncoderVersion = 4,    // what is neither attention nor prior stays readable
+    kRereadVersion = 5;                    // likewise what reads an instance once
 constexpr size_t kHeaderSize = 8 + 4 + 8;  // magic, version, size of the file
 constexpr size_t kChecksumSize = 8;
 
@@ -57,7 +58,9 @@ void visit_windows(Visitor& visit, Options& options) {
 }
 
 uint32_t version_of(const ModelConfig& model) {
-  return model.encoder == Encoder::kLstm && !model.has_prior ? kLstmVersion : kEncoderVersion;
+  return model.reread > 0                                      ? kRereadVersion
+         : model.encoder == Encoder::kLstm && !model.has_prior ? kLstmVersion
+                                                               : kEncoderVersion;
 }
 
 // The one list of fields: written, read and compared from here, in this order. `visit(name, field)`.
@@ -120,8 +123,9 @@ void visit_file(Visitor& visit, uint32_t version, Options& options, State& state
   visit("steps", options.steps);
   visit("checkpoint_every", options.checkpoint_every);
   visit_state(visit, state);
-  if (version == kEncoderVersion) visit_encoder(visit, options);
-  if (version == kEncoderVersion) visit_own(visit, options);
+  if (version >= kEncoderVersion) visit_encoder(visit, options);
+  if (version >= kEncoderVersion) visit_own(visit, options);
+  if (version == kRereadVersion) visit("reread", options.model.reread);
   visit_windows(visit, options);
   if (problem_of(options.model.problem).has_first) visit("state.penalty", state.penalty);
 }
@@ -217,6 +221,7 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   visit_encoder(describe, options);
   visit_own(describe, options);
   visit_windows(describe, options);
+  describe("reread", options.model.reread);
   return fields;
 }
 
@@ -236,7 +241,7 @@ std::string_view checked_fields(std::string_view bytes, const std::string& name,
   header("version", version);
   header("size", size);
   end("checksum", checksum);
-  if (version != kEncoderVersion) expect("version", kLstmVersion, version, "");
+  if (version != kEncoderVersion && version != kRereadVersion) expect("version", kLstmVersion, version, "");
   expect("size", size, bytes.size(), " bytes");
   if (fnv1a(covered) != checksum) throw CheckpointError(name, "checksum: the file is damaged");
   return covered.substr(kHeaderSize);
@@ -262,6 +267,8 @@ void check_values(const Checkpoint& checkpoint, const Reader& reader) {
           "offsets, scales", "not as many as a problem may have");
   require(is_between(16, model.feed_forward, 65536), "feed_forward", "not in 16 .. 65536");
   require(is_between(0, model.glimpses, 4), "glimpses", "not in 0 .. 4");
+  require(model.reread == 0 || (is_between(1, model.reread, kMostReread) && can_reread(model)), "reread",
+          "not what a network can do");
   require(state.step >= 0 && state.tours >= 0 && state.prior_tours >= 0, "step, tours", "negative");
   require(optimiser.actor_steps >= 0 && optimiser.critic_steps >= 0,
           "optimiser.actor_steps, optimiser.critic_steps", "negative");

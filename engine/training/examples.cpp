@@ -16,6 +16,14 @@ namespace {
   throw std::invalid_argument("example " + std::to_string(row) + ": " + what);
 }
 
+void check_size(const ModelConfig& config, size_t row, int n) {
+  if (config.reread > 0 ? n >= kFewestRead : n == config.n) return;
+  refuse(row, "expected " +
+                  (config.reread > 0 ? std::to_string(kFewestRead) + " cities or more"
+                                     : "n = " + std::to_string(config.n)) +
+                  ", found " + std::to_string(n));
+}
+
 template <class T>
 std::string_view bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
@@ -24,8 +32,8 @@ std::string_view bytes_of(const std::vector<T>& values) {
 uint64_t fingerprint_of(const Examples& examples, const std::function<void(size_t)>& after) {
   constexpr size_t kPiece = 1 << 20;
   uint64_t hash = kFnvStart;
-  for (std::string_view left :
-       {bytes_of(examples.features), bytes_of(examples.orders), bytes_of(examples.numbers)}) {
+  for (std::string_view left : {bytes_of(examples.features), bytes_of(examples.orders),
+                                bytes_of(examples.numbers), bytes_of(examples.sizes)}) {
     for (; !left.empty(); left.remove_prefix(std::min(kPiece, left.size()))) {
       hash = fnv1a(left.substr(0, kPiece), hash);
       if (after) after(kPiece);
@@ -47,9 +55,7 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
     const Instance& instance = instances[row];
     if (after) after(static_cast<size_t>(instance.n()));
     if (instance.problem != examples.problem) refuse(row, std::string("expected ") + name_of(config.problem));
-    if (instance.n() != config.n) {
-      refuse(row, "expected n = " + std::to_string(config.n) + ", found " + std::to_string(instance.n()));
-    }
+    check_size(config, row, instance.n());
     if (problem_of(instance).has_first && !has_plain_times(instance))
       refuse(row, "a network learns on Euclidean distances without visits");
     const std::vector<float> features = problem_of(instance).features(instance, config.capacity);
@@ -68,7 +74,11 @@ Examples make_examples(const ModelConfig& config, const InstanceBatch& instances
         ++examples.unreachable;
         continue;
       }
-      solution.order.resize(max_steps(config.problem, config.n), -1);
+      solution.order.resize(max_steps(config.problem, instance.n()), -1);
+      if (config.reread > 0) {
+        examples.sizes.push_back(instance.n());
+        examples.begins.push_back(examples.orders.size());
+      }
       examples.orders.insert(examples.orders.end(), solution.order.begin(), solution.order.end());
     }
     examples.features.insert(examples.features.end(), features.begin(), features.end());

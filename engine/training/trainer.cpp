@@ -54,6 +54,10 @@ void check_options(const TrainOptions& o) {
                      o.symmetries == 1 && !o.examples && !o.validation),
           "not for a user's own problem");
   require(!o.is_supervised() || o.entropy == 0.0f, "supervised learning has no entropy term");
+  require(o.model.reread == 0 || (o.is_supervised() && o.baseline == Baseline::kShared),
+          "a network that re-reads learns from answers, without a baseline");
+  require(!o.is_supervised() || (o.model.reread > 0) != o.examples->sizes.empty(),
+          "the examples are not for such a network");
   require(o.baseline != Baseline::kCritic || o.model.has_critic, "the model has no critic");
   const bool leaves_out = problem_of(o.model.problem).has_first && o.infeasible == Infeasible::kMask;
   require(!leaves_out || o.is_supervised() || o.baseline == Baseline::kShared,

@@ -26,19 +26,27 @@ struct Examples {
   std::vector<float> features = {};  // [count][n][F] as the network reads them
   std::vector<int32_t> orders = {};  // [count][steps] the answers; -1 after the last item; empty: none given
   std::vector<double> numbers = {};  // [count][number_rows][n] where features do not tell what the rules read
+  // For a network that re-reads tours may differ in size: [count] cities, and where each tour begins in
+  // `orders` and, times 2, its places in `features`. Else empty.
+  std::vector<int32_t> sizes = {};
+  std::vector<size_t> begins = {};
   // Packings left out, as the network packs until nothing fits.
   size_t unreachable = 0;
-  uint64_t fingerprint = 0;  // FNV-1a over features, orders and numbers, never 0: what a checkpoint remembers
+  uint64_t fingerprint = 0;  // FNV-1a over all of these, never 0: what a checkpoint remembers
 
   size_t count() const {
+    if (!sizes.empty()) return sizes.size();
     return n == 0 ? 0 : features.size() / (static_cast<size_t>(n) * feature_count(problem));
   }
   bool have_answers() const { return !orders.empty(); }
 };
 
-// instances: of config.n items each. solutions: a valid one for each, or none at all. Throws
-// std::invalid_argument naming the first row that is not, or if nothing is left to learn from.
-// after(numbers): called for each instance and each piece of the fingerprint; it may throw.
+inline constexpr int kFewestRead = 3;  // cities of an instance for a network that re-reads
+
+// instances: of config.n items each, for a network that re-reads of kFewestRead or more. solutions: a valid
+// one for each, or none at all. Throws std::invalid_argument naming the first row that is not, or if nothing
+// is left to learn from. after(numbers): called for each instance and each piece of the fingerprint; it may
+// throw.
 Examples make_examples(const ModelConfig& config, const InstanceBatch& instances,
                        const SolutionBatch& solutions, const std::function<void(size_t)>& after = {});
 

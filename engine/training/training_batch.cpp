@@ -5,6 +5,7 @@
 
 #include "engine/problem/generate.h"
 #include "engine/problem/problem.h"
+#include "engine/training/stretch_batch.h"
 
 namespace pointsman {
 namespace {
@@ -174,6 +175,7 @@ TrainingBatch challenge_batch(const TrainOptions& options, int64_t round, const 
 
 TrainingBatch training_batch(const TrainOptions& options, int64_t step, EpochOrder& order,
                              const StopToken& stop) {
+  if (options.model.reread > 0) return stretch_batch(options, step, stop);
   const uint64_t seed = training_seed(options.seed);
   const uint64_t first = static_cast<uint64_t>(step) * static_cast<uint64_t>(options.batch);
   const TrainingBatch plain = drawn_batch(options, seed, first, options.batch, order, stop);

@@ -34,6 +34,7 @@ Json model_json(const Model& model, const std::string& path) {
     json.update(
         json_of({{"layers", config.layers}, {"heads", config.heads}, {"feed_forward", config.feed_forward}}));
   }
+  if (config.reread > 0) json["reread"] = config.reread;
   json.update(json_of({{"prior", config.has_prior},
                        {"glimpses", config.glimpses},
                        {"clip", config.clip},

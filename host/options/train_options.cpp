@@ -61,7 +61,8 @@ void add_training_options(OptionSet& options, TrainRequest& request) {
 void add_training_files(OptionSet& options, TrainRequest& request) {
   TrainOptions& train = request.options;
   options.add_file("--instances", request.instances,
-                   "Train on these instances of size -n, any format of `solve`, instead of uniform ones; the "
+                   "Train on these instances of size -n (with --reread of any size), any format of `solve`, "
+                   "instead of uniform ones; the "
                    "last tenth, at most 1,000, is for validation");
   options.add_file("--solutions", request.solutions,
                    "Supervised learning: the answers to all --instances, which the network learns to give "
@@ -102,6 +103,12 @@ void add_train_options(OptionSet& options, TrainRequest& request) {
   options.add_on_off("--prior", model.has_prior,
                      "Learned weight of what the rules know of a candidate (TSP: its distance), added to its "
                      "logit; off: the paper's form");
+  options
+      .add("--reread", model.reread,
+           "TSP, with --solutions: the encoder reads the cities left again before every so many choices, so "
+           "that "
+           "one network serves all sizes; --instances may then be of several. 0: it reads an instance once")
+      .range(0, kMostReread);
   options.add("--glimpses", model.glimpses, "Glimpses before the pointer").range(0, 4);
   options
       .add("--clip", model.clip,

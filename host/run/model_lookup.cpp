@@ -68,7 +68,7 @@ std::vector<ModelListing> list_models() {
   for (const fs::path& file : model_files()) {
     const auto claim = peek_model(file);
     if (claim && names.insert(file.stem()).second)
-      listings.push_back({file, file.stem(), claim->problem, claim->n});
+      listings.push_back({file, file.stem(), claim->problem, claim->n, claim->rereads});
   }
   return listings;
 }
@@ -107,7 +107,7 @@ Model load_model(const fs::path& path, const RunLog& log) {
 fs::path ModelStore::choose(ProblemKind problem, int n) {
   if (!listings_) listings_ = list_models();
   const auto rank = [&](const ModelListing& of) {
-    return std::tuple(of.problem != problem, std::abs(of.n - n), of.name.ends_with(kPaperSuffix));
+    return std::tuple(of.problem != problem, of.rereads, std::abs(of.n - n), of.name.ends_with(kPaperSuffix));
   };
   const auto best = std::ranges::min_element(*listings_, {}, rank);
   if (best == listings_->end() || best->problem != problem) {

@@ -26,6 +26,7 @@ struct ModelListing {
   std::string name;  // the file's stem
   ProblemKind problem;
   int n = 0;
+  bool rereads = false;  // it is taken where it is named, or alone
 };
 
 // Every readable model of the search path; the first of several with one name.

@@ -33,7 +33,25 @@ bool can_start(ProblemKind problem, const ModelConfig& model) {
   ModelConfig wanted = model;
   wanted.problem = problem;
   return problem_of(problem).fields == problem_of(model.problem).fields &&
+         (model.reread == 0 || can_reread(wanted)) &&
          ParameterLayout(wanted).size == ParameterLayout(model).size;
+}
+
+// The model's parameters in a network of this configuration. What a network that re-reads knows of a city
+// beside its place counts for nothing at first.
+void take_parameters(const Model& model, const ModelConfig& config, std::vector<float>& parameters) {
+  const ParameterLayout to(config), from(model.config);
+  for (size_t t = 0; t < std::min(to.tensors.size(), from.tensors.size()); ++t) {
+    const Tensor& tensor = to.tensors[t];
+    const auto columns = static_cast<size_t>(tensor.shape.back());
+    const auto known = static_cast<size_t>(from.tensors[t].shape.back());
+    for (size_t row = 0; row < tensor.size / columns; ++row) {
+      float* const values = &parameters[tensor.offset + row * columns];
+      std::fill_n(values, columns, 0.0f);
+      std::copy_n(&model.parameters[from.tensors[t].offset + row * known], known, values);
+    }
+  }
+  rescale_prior(config, model.config, parameters);
 }
 
 // The model's shape and the parameters it starts from: fresh, or --init's with its recipe for what no flag
@@ -64,10 +82,11 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   config.centre_logits = model.config.centre_logits;
   config.training_tours = model.config.training_tours;
   config.learning_rate = model.config.learning_rate;
+  if (!options.is_given("--reread")) config.reread = model.config.reread;
+  if (config.reread == 0 && model.config.reread > 0)
+    throw UsageError("--reread 0: --init " + request.init + " re-reads");
   std::vector<float> parameters = initial_parameters(config, config.seed);
-  std::copy_n(model.parameters.begin(), std::min(parameters.size(), model.parameters.size()),
-              parameters.begin());
-  rescale_prior(config, model.config.n, parameters);
+  take_parameters(model, config, parameters);
   config.clip *= request.sharpen;
   const ParameterLayout layout(config);
   for (int k = 0; k < layout.priors; ++k) parameters[layout.prior + k] *= static_cast<float>(request.sharpen);
@@ -113,10 +132,12 @@ void load_examples(TrainRequest& request, const OptionSet& set) {
       load_instances(request.instances, {"auto", request.problem, model.capacity});
   require_coordinates(instances, request.instances, "--instances");
   for (size_t i = 0; i < instances.size(); ++i) {
-    if (instances[i].n() == model.n) continue;
+    if (model.reread > 0 ? instances[i].n() >= kFewestRead : instances[i].n() == model.n) continue;
     throw InputError(request.instances, 0,
-                     "instance " + std::to_string(i) + ": expected " + std::to_string(model.n) +
-                         " items (-n), found " + std::to_string(instances[i].n()));
+                     "instance " + std::to_string(i) + ": expected " +
+                         (model.reread > 0 ? std::to_string(kFewestRead) + " cities or more"
+                                           : std::to_string(model.n) + " items (-n)") +
+                         ", found " + std::to_string(instances[i].n()));
   }
   LoadingWatch watch(request.instances);
   Examples examples = make_examples(
@@ -153,6 +174,15 @@ void prepare_windows(TrainRequest& request, const OptionSet& options) {
   if (!is_supervised && !options.is_given("--entropy")) train.entropy = kEntropyOfWindows;
 }
 
+// What is special about a network that re-reads.
+void prepare_reread(const TrainRequest& request, BackendOptions& device) {
+  const ModelConfig& model = request.options.model;
+  if (model.reread == 0) return;
+  if (!can_reread(model)) throw UsageError("--reread: is for the attention encoder and tsp");
+  if (request.solutions.empty()) throw UsageError("--reread: learns from --solutions");
+  if (device.device == "auto") device.device = "cpu";
+}
+
 }  // namespace
 
 std::vector<float> prepare_training(TrainRequest& request, const OptionSet& options, BackendOptions& device,
@@ -185,6 +215,7 @@ std::vector<float> prepare_training(TrainRequest& request, const OptionSet& opti
   train.seed = train.model.seed = seed;
   train.model.version = POINTSMAN_VERSION;
   std::vector<float> initial = initial_state(request, options, train.model);
+  prepare_reread(request, device);
   const double rate = request.learning_rate.value_or(fresh_learning_rate(train.model.encoder));
   train.learning_rate = static_cast<float>(rate);
   if (request.init.empty()) train.model.learning_rate = rate;

@@ -11,12 +11,14 @@
 
 namespace pointsman {
 
-// kOwn, a user's own problem (own_problem.h), is the last: no file and no command names it.
+// No command names the last two: kOwn, a user's own problem (own_problem.h), and kStretch, what a network for
+// the TSP that re-reads is asked for (stretch.h).
 enum class ProblemKind : int32_t {
 #define POINTSMAN_PROBLEM(Kind, name, numbers) k##Kind,
 #include "kernels/common/problems.inc"
 #undef POINTSMAN_PROBLEM
-  kOwn
+  kOwn,
+  kStretch
 };
 
 // As model files, instances and the command line say it.
@@ -29,6 +31,8 @@ constexpr const char* name_of(ProblemKind kind) {
 #undef POINTSMAN_PROBLEM
     case ProblemKind::kOwn:
       return "own";
+    case ProblemKind::kStretch:
+      return "stretch";
   }
   return nullptr;
 }
@@ -50,12 +54,13 @@ constexpr int numbers_of_item(ProblemKind kind) {
 #include "kernels/common/problems.inc"
 #undef POINTSMAN_PROBLEM
     case ProblemKind::kOwn:
+    case ProblemKind::kStretch:
       break;
   }
   return 0;
 }
 
-// Calls visit(kind) for every kind but kOwn, in order.
+// Calls visit(kind) for every kind that has a name for commands, in order.
 template <typename Visit>
 constexpr void for_each_problem(Visit&& visit) {
   for (auto kind = ProblemKind::kTsp; kind != ProblemKind::kOwn;

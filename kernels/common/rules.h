@@ -29,6 +29,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <type_traits>
 
 #include "kernels/common/atsp.h"
 #include "kernels/common/colouring.h"
@@ -36,6 +37,7 @@
 #include "kernels/common/knapsack.h"
 #include "kernels/common/own.h"
 #include "kernels/common/problem_kind.h"
+#include "kernels/common/stretch.h"
 #include "kernels/common/tsp.h"
 #include "kernels/common/tsptw.h"
 #ifdef POINTSMAN_ADDED_RULES
@@ -55,6 +57,8 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
 #undef POINTSMAN_PROBLEM
     case ProblemKind::kOwn:
       return f.template operator()<OwnRules>();
+    case ProblemKind::kStretch:
+      return f.template operator()<StretchRules>();
   }
   throw std::logic_error("with_rules: no such problem");
 }
@@ -62,6 +66,10 @@ decltype(auto) with_rules(ProblemKind kind, F&& f) {
 // A user's own problem: as many features, and as many numbers of context, as it says.
 template <typename Rules>
 inline constexpr bool kIsOwn = Rules::kFeatures == 0;
+
+// What CUDA has no kernels for.
+template <typename Rules>
+inline constexpr bool kIsOnHost = kIsOwn<Rules> || std::is_same_v<Rules, StretchRules>;
 
 // Two features an item, no context, and no item that comes back: what CUDA's gradients and fast decode
 // kernels are written for. It decodes other problems with one general kernel

@@ -322,7 +322,7 @@ struct GeneralKernel {
 
 GeneralKernel kernel_of(ProblemKind problem) {
   return with_rules(problem, [&]<typename Rules>() -> GeneralKernel {
-    if constexpr (kIsPlain<Rules> || kIsOwn<Rules>) {
+    if constexpr (kIsPlain<Rules> || kIsOnHost<Rules>) {
       throw std::logic_error("decode_general: no kernel for this problem");
     } else {
       return {decode_general_kernel<Rules>, general_memory_bytes<Rules>};

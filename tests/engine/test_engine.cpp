@@ -63,6 +63,29 @@ TEST_CASE("auto searches actively on the CPU where CUDA has no gradients, cuda d
   CHECK_THROWS_AS(solve(cuda, model, {instance}, active), DeviceError);
 }
 
+TEST_CASE("a network that re-reads runs on the CPU, cuda refuses it, and it has no active search") {
+  Model model = untrained_model(ProblemKind::kTsp, 1);
+  model.config.encoder = Encoder::kAttention;
+  model.config.has_critic = false;
+  model.config.reread = 4;
+  model.parameters = initial_parameters(model.config, 1);
+  const InstanceBatch instances = {random_tsp(9, 1), random_tsp(120, 2)};
+  Engine automatic({"auto", 1});
+  const std::string before = automatic.device().name;
+  const SolutionBatch tours = solve(automatic, model, {instances[0]}, with_mode(Mode::kGreedy));
+  CHECK(automatic.device().name == "cpu");
+  CHECK(automatic.score(model, {instances.data(), 1}, tours).at(0) == tours.at(0).log_prob);
+  const Model plain = untrained_model(ProblemKind::kTsp, 2);
+  solve(automatic, plain, {instances[0]}, with_mode(Mode::kGreedy));
+  CHECK(automatic.device().name == before);
+  CHECK(solve(automatic, model, instances, with_mode(Mode::kGreedy)).at(0).order == tours.at(0).order);
+  CHECK_THROWS_AS(solve(automatic, model, instances, with_mode(Mode::kActive)), std::invalid_argument);
+  if (before == "cpu") return;
+  CHECK(automatic.device_note().find("re-reads") != std::string::npos);
+  Engine cuda({"cuda", 1});
+  CHECK_THROWS_AS(solve(cuda, model, instances, with_mode(Mode::kGreedy)), DeviceError);
+}
+
 TEST_CASE("score gives the log p that greedy decoding reported, bit for bit") {
   Engine engine({"cpu", 2});
   for (const ProblemKind problem : {ProblemKind::kTsp, ProblemKind::kKnapsack}) {

@@ -210,6 +210,31 @@ TEST_CASE("tensors that another program made become the model that they were") {
   }
 }
 
+TEST_CASE("a file says after how many cities a network re-reads, where one can") {
+  ModelConfig config = small_config();
+  config.encoder = Encoder::kAttention;
+  config.reread = 5;
+  const ParameterLayout layout(config);
+  const std::vector<float> parameters = initial_parameters(config, 3);
+  std::vector<NamedTensor> tensors;
+  for (const Tensor& tensor : layout.tensors) {
+    tensors.push_back(
+        {tensor.name, {tensor.shape.begin(), tensor.shape.end()}, parameters.data() + tensor.offset});
+  }
+  auto metadata = metadata_of(config);
+  CHECK(make_model(metadata, tensors, "x").config == config);
+  for (const char* number : {"0", "101", "five", "-1"}) {
+    metadata["reread"] = number;
+    CHECK_THROWS_AS(make_model(metadata, tensors, "x"), ModelFileError);
+  }
+  metadata["reread"] = "5";
+  metadata["problem"] = "path";
+  CHECK_THROWS_WITH(make_model(metadata, tensors, "x"), has_text("reread"));
+  metadata = metadata_of(config);
+  for (const char* key : {"encoder", "layers", "heads", "feed_forward"}) metadata.erase(key);
+  CHECK_THROWS_WITH(make_model(metadata, tensors, "x"), has_text("reread"));
+}
+
 TEST_CASE("a prior that lacks the later numbers has weights of 0 for them") {
   ModelConfig config = small_config();
   config.problem = ProblemKind::kKnapsack;

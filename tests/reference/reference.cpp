@@ -390,6 +390,14 @@ std::vector<Vector> prior_features(const Sequence& sequence, const std::vector<i
     }
     return features;
   }
+  if (sequence.problem == ProblemKind::kStretch) {
+    for (int i : candidates) {
+      const double* here = &sequence.features[8 * i];
+      const double* last = order.empty() ? here : &sequence.features[8 * order.back()];
+      features.push_back({-std::sqrt(sequence.n()) * std::hypot(here[0] - last[0], here[1] - last[1])});
+    }
+    return features;
+  }
   if (sequence.problem == ProblemKind::kTsptw) {
     const auto in_units = [&](double time) { return std::clamp(time / sequence.capacity, -4.0, 4.0); };
     for (int i : candidates) {
@@ -515,6 +523,9 @@ bool is_as_declared(const Sequence& sequence, const std::vector<int>& order, int
 
 bool fits(const Sequence& sequence, const std::vector<int>& order, int item) {
   if (sequence.own != nullptr) return is_as_declared(sequence, order, item);
+  const auto made = static_cast<int>(order.size());
+  if (sequence.problem == ProblemKind::kStretch)
+    return made < 2 ? item == 1 - made : item >= 2 && made < 2 + sequence.capacity;
   return is_tour_or_path(sequence) || sequence.problem == ProblemKind::kTsptw ||
          sequence.problem == ProblemKind::kAtsp || sequence.problem == ProblemKind::kColouring ||
          sequence.weights[item] <= capacity_left(sequence, order);
@@ -841,6 +852,14 @@ double cost(const Sequence& sequence, const std::vector<int>& order) {
       late += std::max(arrival_after(sequence, before, next) - closes(sequence, next), 0.0);
     }
     return (total + (late > 0.0 ? kLatePenalty * (late + sequence.capacity) : 0.0)) / sequence.capacity;
+  }
+  if (sequence.problem == ProblemKind::kStretch) {
+    for (size_t t = 2; t < order.size(); ++t) {
+      const double* here = &sequence.features[8 * order[t - 1]];
+      const double* next = &sequence.features[8 * order[t]];
+      total += std::hypot(here[0] - next[0], here[1] - next[1]);
+    }
+    return total;
   }
   if (sequence.problem == ProblemKind::kAtsp) {
     for (size_t t = 0; t < order.size(); ++t) total += way(sequence, order[t], order[(t + 1) % order.size()]);

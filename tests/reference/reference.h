@@ -49,7 +49,7 @@ struct Sequence {
   // when the places open, when they close, and how long visits take. Colouring: [n][n], not 0 where joined.
   // ATSP: [2][n][n], the ways in units of their mean, and the shares in the assignment problem of all.
   Vector weights;
-  double capacity = 0.0;  // TSPTW: the units of these in one network unit
+  double capacity = 0.0;  // TSPTW: the units of these in one network unit; a stretch: its cities, at most
   const OwnDeclared* own =
       nullptr;  // of a user's own problem, with the items [n][width()] in the user's units
   Vector items = {};
@@ -57,6 +57,7 @@ struct Sequence {
   int width() const {
     return own != nullptr                                                        ? own->width
            : problem == ProblemKind::kAtsp                                       ? 14
+           : problem == ProblemKind::kStretch                                    ? 8
            : problem == ProblemKind::kTsptw                                      ? 4
            : problem == ProblemKind::kCvrp || problem == ProblemKind::kColouring ? 3
                                                                                  : 2;
@@ -136,7 +137,8 @@ Encoding encode(const Network& network, const std::string& network_name, const S
 // Items that may be chosen after `order`: TSP and the literal rule all that are left, KnapSack those that
 // still fit; CVRP customers that still fit and, after a customer and before the last, the depot; TSPTW first
 // the depot, then places after which each two others can still be reached in time, or if there are none all;
-// colouring by turns a node and, for its colour, the node that has had this one first.
+// colouring by turns a node and, for its colour, the node that has had this one first; a stretch item 1, item
+// 0, then as many others as it may have.
 std::vector<int> candidates_after(const Sequence& sequence, const std::vector<int>& order,
                                   const Options& options);
 

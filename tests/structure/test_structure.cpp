@@ -87,7 +87,8 @@ const std::vector<Row> kTable = {
      {}},
     {"engine/search/network", {"models", "engine/problem", "engine/search"}, {}},
     {"engine/training",
-     {"kernels/tools", "models/tools", "models", "engine/problem", "engine/backend", "engine/search"},
+     {"kernels/common", "kernels/tools", "models/tools", "models", "engine/problem", "engine/backend",
+      "engine/search"},
      {}},
     {"engine/schedule",
      {"kernels/tools", "models", "engine/problem", "engine/backend", "engine/search", "engine/search/local"},
@@ -284,22 +285,22 @@ struct RoomLimit {
 
 // The rooms of the include table. Raising a limit needs a reason.
 const std::vector<RoomLimit> kRoomLimits = {
-    {"kernels/common/", 2285, "arithmetic and rules that all devices share, and of users' own problems"},
+    {"kernels/common/", 2381, "arithmetic and rules that all devices share, and of users' own problems"},
     {"kernels/tools/", 250, "threads, stops, hashes"},
     {"kernels/cpu/", 2050, "the operations and their gradients, on rows"},
     {"kernels/cuda/", 7476, "the same on batches, for two families of GPUs and four precisions"},
-    {"models/", 1560, "model files, their checks and the cards of the shipped models"},
+    {"models/", 1570, "model files, their checks and the cards of the shipped models"},
     {"engine/problem/", 2680, "seven problems and a user's own: generators, metrics, validation"},
     {"engine/cluster/", 600, "ranks by MPI or in one process"},
-    {"engine/backend/", 7108, "every call twice, for CPU and CUDA, and of several ranks"},
+    {"engine/backend/", 7464, "every call twice, for CPU and CUDA, of several ranks, and by stretches"},
     {"engine/search/", 5740,
      "sampling, active search, local searches of tours, routes, windows and orders, crossing, exact ones"},
-    {"engine/training/", 1580, "trainer, baselines, checkpoints"},
+    {"engine/training/", 1711, "trainer, baselines, what is learned from, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
-    {"engine/engine.", 450, "the facade"},
+    {"engine/engine.", 461, "the facade"},
     {"host/formats/", 6280, "readers of two dozen formats and their habits, writers of seven"},
-    {"host/options/", 1200, "the table of options and its types"},
-    {"host/run/", 2460, "what the program and the libraries share"},
+    {"host/options/", 1207, "the table of options and its types"},
+    {"host/run/", 2487, "what the program and the libraries share"},
     {"host/library/", 2130, "the C interface, own problems, and its C++ header"},
     {"host/command/", 3150, "nine subcommands and their help"},
     {"host/python/", 3530, "the package, its bindings, own problems, and the files of other programs"},
@@ -690,7 +691,7 @@ TEST_CASE("no room has more lines than its limit") {
   const Violations larger =
       check_room_sizes({{"kernels/common/a.h", lines(most)}, {"kernels/common/b.sh", lines(1)}});
   REQUIRE(larger.size() == 1);
-  CHECK_THAT(larger[0], has_text("kernels/common/: 2286 lines, at most 2285"));
+  CHECK_THAT(larger[0], has_text("kernels/common/: 2382 lines, at most 2381"));
   CHECK(check_room_sizes({{"kernels/common/CMakeLists.txt", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"tests/kernels/common/a.h", lines(most + 1)}}).empty());
   CHECK(check_room_sizes({{"engine/attic/a.h", lines(1)}}).size() == 1);

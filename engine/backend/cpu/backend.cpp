@@ -15,6 +15,7 @@
 #include "engine/backend/backends.h"
 #include "engine/backend/cpu/gradient.h"
 #include "engine/backend/cpu/rollout.h"
+#include "engine/backend/cpu/stretches.h"
 #include "engine/backend/requests.h"
 #include "kernels/common/two_opt.h"
 #include "kernels/tools/worker_threads.h"
@@ -138,6 +139,10 @@ class CpuBackend final : public Backend, TwoOptDevice {
   }
 
   void rollout(const RolloutRequest& request, RolloutResult& result) override {
+    if (config_.reread > 0 && request.sequences.problem == config_.problem) {
+      const RolloutCall stretches = [this](const auto& some, RolloutResult& found) { rollout(some, found); };
+      return roll_out_stretches(request, config_, stretches, result);
+    }
     const SequenceBatch& batch = request.sequences;
     const int64_t rollouts = count_rollouts(request);
     clear_rollouts(rollouts, batch.steps(), result);

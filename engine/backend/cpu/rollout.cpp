@@ -354,7 +354,9 @@ struct TileRollout {
       const int sequence = tile.pieces[members[i].piece].sequence;
       const uint32_t before = request.first_samples == nullptr ? 0 : request.first_samples[sequence];
       draws.instances[i] = static_cast<uint32_t>(request.instance_keys[sequence]);
-      draws.samples[i] = before + static_cast<uint32_t>(members[i].index) * request.sample_stride;
+      draws.samples[i] = request.samples != nullptr
+                             ? request.samples[members[i].result]
+                             : before + static_cast<uint32_t>(members[i].index) * request.sample_stride;
     }
     cpu::sampling_uniforms({request.seed, static_cast<uint32_t>(level.step), count, draws.instances.data(),
                             draws.samples.data(), draws.uniforms.data()});

@@ -103,6 +103,8 @@ class CudaBackend final : public Backend, TwoOptDevice, GradientSum {
   }
 
   void configure(const ModelConfig& config, int sets) override {
+    if (config.reread > 0)
+      throw DeviceError("CUDA: there are no kernels for a network that re-reads; use --device cpu");
     device_.make_current();
     device_.parameters.reset();
     device_.memory_budget.release();

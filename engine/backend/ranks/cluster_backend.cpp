@@ -340,6 +340,7 @@ void for_each_field(Config& config, const Field& field) {
   field(config.problem), field(config.n), field(config.capacity), field(config.hidden), field(config.encoder);
   field(config.layers), field(config.heads), field(config.feed_forward), field(config.has_prior);
   field(config.glimpses), field(config.clip), field(config.centre_logits), field(config.has_critic);
+  field(config.reread);
   field(config.learning_rate), field(config.training_tours), field(config.seed), field(config.version);
 }
 

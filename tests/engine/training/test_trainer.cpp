@@ -840,6 +840,7 @@ TEST_CASE("a checkpoint with a valid checksum and impossible contents is refused
       [&](TrainOptions& o, TrainState&) { o.model.hidden = -1; },
       [&](TrainOptions& o, TrainState&) { o.model.hidden = 1 << 20; },
       [&](TrainOptions& o, TrainState&) { o.model.glimpses = 5; },
+      [&](TrainOptions& o, TrainState&) { o.model.reread = 5; },  // with an LSTM
       [&](TrainOptions&, TrainState& s) { s.step = -1; },
       [&](TrainOptions&, TrainState& s) { s.parameters[3] = std::nanf(""); },
       [&](TrainOptions&, TrainState& s) { s.baseline_parameters[3] = -INFINITY; },

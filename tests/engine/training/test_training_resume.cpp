@@ -68,13 +68,16 @@ std::string train_to(int64_t steps, TrainOptions options, bool resume, int threa
 
 TEST_CASE("stopping after a step and resuming gives the same model file", "[training]") {
   const TemporaryFolder folder;
-  const auto [problem, baseline, is_supervised] =
-      GENERATE(table<ProblemKind, Baseline, bool>({{ProblemKind::kTsp, Baseline::kShared, false},
-                                                   {ProblemKind::kTsp, Baseline::kCritic, false},
-                                                   {ProblemKind::kCvrp, Baseline::kShared, false},
-                                                   {ProblemKind::kTsptw, Baseline::kShared, false},
-                                                   {ProblemKind::kCvrp, Baseline::kShared, true}}));
+  const auto [problem, baseline, is_supervised, reread] =
+      GENERATE(table<ProblemKind, Baseline, bool, int>({{ProblemKind::kTsp, Baseline::kShared, false, 0},
+                                                        {ProblemKind::kTsp, Baseline::kCritic, false, 0},
+                                                        {ProblemKind::kCvrp, Baseline::kShared, false, 0},
+                                                        {ProblemKind::kTsptw, Baseline::kShared, false, 0},
+                                                        {ProblemKind::kCvrp, Baseline::kShared, true, 0},
+                                                        {ProblemKind::kTsp, Baseline::kShared, true, 2}}));
   TrainOptions options = small_options(folder.path(), baseline, problem);
+  options.model.reread = reread;
+  if (reread > 0) options.model.encoder = Encoder::kAttention;
   if (is_supervised) options.examples = quick_examples(options.model, 10);
   const std::string expected = train_to(kSteps, options, false, 1);
   REQUIRE(train_to(kSteps - 1, options, false, 1) != expected);
@@ -82,7 +85,8 @@ TEST_CASE("stopping after a step and resuming gives the same model file", "[trai
   // that takes no time: test_trainer.cpp.
   for (const int stop : {1, 9, 10, 11, 14, 15, 16, kSteps - 1}) {
     train_to(stop, options, false, 1 + stop % 3);
-    INFO(name_of(problem) << ", supervised: " << is_supervised << ", stopped after step " << stop);
+    INFO(name_of(problem) << ", supervised: " << is_supervised << ", reread " << reread
+                          << ", stopped after step " << stop);
     CHECK(train_to(kSteps, options, true, 1 + (stop + 1) % 3) == expected);
   }
 }

@@ -163,6 +163,56 @@ TEST_CASE("a sharpened model is the model at a lower temperature") {
   CHECK(sandbox.run(train + "--sharpen 2 -o x.safetensors").code == 2);
 }
 
+TEST_CASE("one network that re-reads learns from tours of several sizes, and solves them all") {
+  const Sandbox sandbox;
+  std::string set, tours;
+  for (const char* n : {"8", "12", "30"}) {
+    const std::string size = n;
+    REQUIRE(sandbox.run("generate tsp -n " + size + " -b 20 --format ndjson -o " + size + ".ndjson").code ==
+            0);
+    set += sandbox.read(size + ".ndjson");
+  }
+  sandbox.write("set.ndjson", set);
+  REQUIRE(sandbox.run("solve set.ndjson --mode local --format ndjson -o tours.ndjson").code == 0);
+  REQUIRE(sandbox.run("train tsp -n 9 --steps 1 -b 2 -q -o once.safetensors").code == 0);
+  const std::string train = "train tsp -n 9 -b 4 -f -q ",
+                    given = "--rollouts 1 --instances set.ndjson --solutions tours.ndjson ";
+  REQUIRE(sandbox.run(train + "--reread 4 " + given + "--steps 2 --init once.safetensors -o any.safetensors")
+              .code == 0);
+  CHECK(sandbox.run("info any.safetensors").parsed().at("model").at("reread") == 4);
+  REQUIRE(sandbox
+              .run(train + "--reread 4 " + given +
+                   "--steps 1 --learning-rate 1e-9 --init once.safetensors -o begun.safetensors")
+              .code == 0);
+  const Model once = read_model(sandbox.path("once.safetensors")),
+              begun = read_model(sandbox.path("begun.safetensors"));
+  const ParameterLayout from(once.config), to(begun.config);
+  for (size_t i = 0; i < 1024; ++i) {  // the embedding [128, 8], of [128, 2]
+    const float known = i % 8 < 2 ? once.parameters[i / 8 * 2 + i % 8] : 0.0f;
+    CHECK(begun.parameters[i] == Approx(known).margin(1e-8));
+  }
+  for (size_t i = 0; i < 128; ++i)
+    CHECK(begun.parameters[to.query + i] == Approx(once.parameters[from.query + i]).margin(1e-8));
+  CHECK(begun.parameters[to.prior] == Approx(once.parameters[from.prior] / 3.0f).margin(1e-5));  // n = 9
+  CHECK(!sandbox.run("info once.safetensors").parsed().at("model").contains("reread"));
+  const json solved = sandbox.run("solve set.ndjson -m ./any.safetensors --mode greedy --augment 8").parsed();
+  CHECK(solved.at("solutions").size() == 60);
+  // Further training keeps what the model is.
+  REQUIRE(sandbox.run(train + given + "--steps 1 --init any.safetensors -o more.safetensors").code == 0);
+  CHECK(sandbox.run("info more.safetensors").parsed().at("model").at("reread") == 4);
+  const auto refused = [&](const std::string& flags, const char* words) {
+    const auto run = sandbox.run(flags);
+    CHECK(run.code == 2);
+    CHECK_THAT(run.err, has_text(words));
+  };
+  refused(train + "--reread 4", "--reread: learns from --solutions");
+  refused(train + "--init any.safetensors", "--reread: learns from --solutions");
+  refused(train + "--reread 4 --encoder lstm " + given, "--reread: is for the attention encoder and tsp");
+  refused("train path -n 9 --reread 4", "--reread: is for the attention encoder and tsp");
+  refused("solve set.ndjson -m ./any.safetensors --mode active --steps 1", "reads an instance once");
+  CHECK(sandbox.run(train + given).code == 3);  // without --reread the instances have size -n
+}
+
 TEST_CASE("train starts from a model of another problem whose network reads the same numbers") {
   const Sandbox sandbox;
   REQUIRE(sandbox.run("train tsp -n 8 --steps 1 -b 2 -q -o tour.safetensors").code == 0);

@@ -12,6 +12,7 @@
 #include "models/parameter_layout.h"
 #include "tests/catch.h"
 #include "tests/engine/cluster/thread_ranks.h"
+#include "tests/engine/quick_examples.h"
 #include "tests/temporary_folder.h"
 
 namespace pointsman {
@@ -89,6 +90,18 @@ TEST_CASE("N ranks train the bits of one process", "[cluster]") {
     INFO(ranks << " ranks, " << name_of(problem) << ", baseline " << static_cast<int>(baseline));
     CHECK(train_on(ranks, options, folder.path()) == expected);
   }
+}
+
+TEST_CASE("N ranks train a network that re-reads to the bits of one process", "[cluster]") {
+  TrainOptions options = options_of(ProblemKind::kTsp, Baseline::kShared, Encoder::kAttention);
+  options.steps = kSteps;
+  options.entropy = 0.0f;
+  options.rollouts = options.symmetries = 1;
+  options.model.reread = 3;
+  options.examples = quick_examples(options.model, 12);
+  const TemporaryFolder folder;
+  const Left expected = train_on(0, options, folder.path());
+  for (const int ranks : {2, 3}) CHECK(train_on(ranks, options, folder.path()) == expected);
 }
 
 TEST_CASE("a checkpoint of N ranks goes on with any other number", "[cluster]") {
