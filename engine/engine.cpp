@@ -223,18 +223,17 @@ void Engine::choose_devices(bool learns, ProblemKind problem, bool rereads) {
   const bool is_automatic = options_ && options_->device == "auto";
   const bool on_fallback =
       backends_[0]->info().name != "cpu" && ((learns && learns_on_cpu(problem)) || (rereads && is_automatic));
+  if (on_fallback) {
+    BackendOptions options = *options_;
+    if (rereads && options.precision != Precision::kFp32)
+      throw DeviceError("--precision: a network that re-reads runs on the CPU, in fp32");
+    if (rereads) options.device = "cpu";
+    options.learned = problem;
+    if (fallback_.empty()) fallback_ = make_backends(options, &note_);
+    if (rereads) note_ = "using the CPU; CUDA has no kernels for a network that re-reads";
+  }
   if (on_fallback != on_fallback_) loaded_.reset();
   on_fallback_ = on_fallback;
-  if (!on_fallback_) return;
-  BackendOptions options = *options_;
-  if (rereads) {
-    if (options.precision != Precision::kFp32)
-      throw DeviceError("--precision: a network that re-reads runs on the CPU, in fp32");
-    options.device = "cpu";
-    note_ = "CUDA has no kernels for a network that re-reads";
-  }
-  options.learned = problem;
-  if (fallback_.empty()) fallback_ = make_backends(options, rereads ? nullptr : &note_);
 }
 
 Devices Engine::devices() const {

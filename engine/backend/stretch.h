@@ -53,8 +53,9 @@ inline std::array<float, 2> nearest_distances(const float* xy, int32_t city,
 // Appends the input of the next stretch, [items][8] as StretchRules reads it, to `features`, and returns the
 // city of each item: present, end, then those of `left` that are read, in the same order. Places are scaled
 // so that the items but `end` just fit into the unit square; `end` is moved into a square of twice its side
-// around it. Distances are scaled likewise, to at most 2; the shortest ones, which n random cities have, by
-// the root of the number of items too, to at most 3. xy: [n][2]; left: cities, at least one.
+// around it. Distances are scaled likewise, to at most 2; the two shortest also by the root of
+// the number of items, so that they are alike for every n, to at most 3. xy: [n][2]; left: cities, at least
+// one.
 inline std::vector<int32_t> append_stretch(const float* xy, int32_t present, int32_t end,
                                            std::span<const int32_t> left, std::vector<float>& features) {
   std::vector<int32_t> cities = {present, end};

@@ -106,8 +106,8 @@ void add_train_options(OptionSet& options, TrainRequest& request) {
   options
       .add("--reread", model.reread,
            "TSP, with --solutions: the encoder reads the cities left again before every so many choices, so "
-           "that "
-           "one network serves all sizes; --instances may then be of several. 0: it reads an instance once")
+           "that one "
+           "network serves all sizes; --instances may then be of several. 0: it reads an instance once")
       .range(0, kMostReread);
   options.add("--glimpses", model.glimpses, "Glimpses before the pointer").range(0, 4);
   options

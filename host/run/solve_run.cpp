@@ -56,7 +56,7 @@ const Model* SolveRun::model_for(ProblemKind problem, int n, const SolveOptions&
   if (!can_use_network(options, problem_of(problem))) return nullptr;
   try {
     const Model& model = models.get(problem, n);
-    if (n <= kFarthest * model.config.n) return &model;
+    if (model.config.reread > 0 || n <= kFarthest * model.config.n) return &model;
     if (!std::exchange(told_of_size_, true)) {
       log_.info(model.name + " was trained on " + std::to_string(model.config.n) +
                 " items: it is not used for " + std::to_string(n));

@@ -48,7 +48,7 @@ void take_parameters(const Model& model, const ModelConfig& config, std::vector<
     for (size_t row = 0; row < tensor.size / columns; ++row) {
       float* const values = &parameters[tensor.offset + row * columns];
       std::fill_n(values, columns, 0.0f);
-      std::copy_n(&model.parameters[from.tensors[t].offset + row * known], known, values);
+      std::copy_n(&model.parameters[from.tensors[t].offset + row * known], std::min(known, columns), values);
     }
   }
   rescale_prior(config, model.config, parameters);
@@ -58,6 +58,8 @@ void take_parameters(const Model& model, const ModelConfig& config, std::vector<
 // says.
 std::vector<float> initial_state(const TrainRequest& request, const OptionSet& options, ModelConfig& config) {
   config.has_critic = request.options.baseline == Baseline::kCritic;
+  if (config.reread > 0 && !can_reread(config))
+    throw UsageError("--reread: is for the attention encoder and tsp");
   if (config.encoder == Encoder::kLstm && options.is_given("--layers"))
     throw UsageError("--layers: the LSTM encoder has none; leave it out");
   if (config.capacity == 0) config.capacity = problem_of(config.problem).default_capacity(config.n);
@@ -85,6 +87,8 @@ std::vector<float> initial_state(const TrainRequest& request, const OptionSet& o
   if (!options.is_given("--reread")) config.reread = model.config.reread;
   if (config.reread == 0 && model.config.reread > 0)
     throw UsageError("--reread 0: --init " + request.init + " re-reads");
+  if (config.reread > 0 && !can_reread(config))
+    throw UsageError("--reread: --init " + request.init + " has the LSTM encoder");
   std::vector<float> parameters = initial_parameters(config, config.seed);
   take_parameters(model, config, parameters);
   config.clip *= request.sharpen;
@@ -176,10 +180,11 @@ void prepare_windows(TrainRequest& request, const OptionSet& options) {
 
 // What is special about a network that re-reads.
 void prepare_reread(const TrainRequest& request, BackendOptions& device) {
-  const ModelConfig& model = request.options.model;
-  if (model.reread == 0) return;
-  if (!can_reread(model)) throw UsageError("--reread: is for the attention encoder and tsp");
-  if (request.solutions.empty()) throw UsageError("--reread: learns from --solutions");
+  if (request.options.model.reread == 0) return;
+  if (request.solutions.empty())
+    throw UsageError("--reread: learns from --solutions, also where --init re-reads");
+  if (device.precision != Precision::kFp32)
+    throw UsageError("--precision: a network that re-reads runs on the CPU, in fp32");
   if (device.device == "auto") device.device = "cpu";
 }
 

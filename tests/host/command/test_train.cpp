@@ -197,6 +197,21 @@ TEST_CASE("one network that re-reads learns from tours of several sizes, and sol
   CHECK(!sandbox.run("info once.safetensors").parsed().at("model").contains("reread"));
   const json solved = sandbox.run("solve set.ndjson -m ./any.safetensors --mode greedy --augment 8").parsed();
   CHECK(solved.at("solutions").size() == 60);
+  // One of the program's own choice reads an instance once, and one that was named serves all sizes.
+  REQUIRE(sandbox.run("train tsp -n 30 " + given + "--reread 4 -b 4 -q --steps 1 -o models/a30.safetensors")
+              .code == 0);
+  const auto model_of = [&](const std::string& flags) {
+    return sandbox.run("solve 30.ndjson --mode greedy " + flags)
+        .parsed()
+        .at("summary")
+        .at("groups")[0]
+        .at("model");
+  };
+  CHECK(model_of("") == "tsp20");
+  CHECK(model_of("-m a30") == "a30");
+  sandbox.run("generate tsp -n 70 -b 1 -o 70.npy");
+  const json summary = sandbox.run("solve 70.npy -m a30 --temperature 1 -n 8").parsed().at("summary");
+  CHECK(summary.at("groups")[0].at("model") == "a30");
   // Further training keeps what the model is.
   REQUIRE(sandbox.run(train + given + "--steps 1 --init any.safetensors -o more.safetensors").code == 0);
   CHECK(sandbox.run("info more.safetensors").parsed().at("model").at("reread") == 4);
@@ -208,7 +223,12 @@ TEST_CASE("one network that re-reads learns from tours of several sizes, and sol
   refused(train + "--reread 4", "--reread: learns from --solutions");
   refused(train + "--init any.safetensors", "--reread: learns from --solutions");
   refused(train + "--reread 4 --encoder lstm " + given, "--reread: is for the attention encoder and tsp");
-  refused("train path -n 9 --reread 4", "--reread: is for the attention encoder and tsp");
+  REQUIRE(sandbox.run("train cvrp -n 9 --steps 1 -b 2 -q -o routes.safetensors").code == 0);
+  for (const char* other :
+       {"path -n 9", "knapsack -n 50 --init knapsack50", "cvrp -n 9 --init routes.safetensors"})
+    refused(std::string("train ") + other + " --reread 4", "--reread: is for the attention encoder and tsp");
+  refused(train + "--reread 0 --init any.safetensors", "any.safetensors re-reads");
+  refused(train + "--reread 4 --precision bf16 " + given, "runs on the CPU, in fp32");
   refused("solve set.ndjson -m ./any.safetensors --mode active --steps 1", "reads an instance once");
   CHECK(sandbox.run(train + given).code == 3);  // without --reread the instances have size -n
 }

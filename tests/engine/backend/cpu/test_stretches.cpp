@@ -254,7 +254,9 @@ TEST_CASE("log p that is no number makes no tour") {
   for (float& parameter : parameters) parameter = parameter < 0.0f ? -3e38f : 3e38f;
   RolloutResult result;
   backend_with(config, parameters)->rollout(greedy_tours(batch), result);
-  CHECK(std::isnan(result.log_probs[0]) == std::isnan(result.costs[0]));
+  REQUIRE(std::isnan(result.log_probs[0]));
+  CHECK(std::isnan(result.costs[0]));
+  CHECK(result.orders[0] == -1);
 }
 
 TEST_CASE("log p of a given tour is that of its draw, and of one that leaves what is read there is none") {
@@ -285,34 +287,43 @@ TEST_CASE("log p of a given tour is that of its draw, and of one that leaves wha
   CHECK(std::isnan(given.costs[0]));
 }
 
-TEST_CASE("a stop leaves the tours that are whole") {
+TEST_CASE("a stop leaves the tours that are whole, and some are soon") {
   const int n = 20;
   const RandomBatch batch(ProblemKind::kTsp, n, 2, 6);
   const ModelConfig config = reading_again(n, 2);
   const auto backend = backend_with(config, scaled_parameters(config, 1.0f));
-  const std::vector<int32_t> counts = {256, 200};
   int asked = 0, most = std::numeric_limits<int>::max();
-  RolloutRequest request = greedy_tours(batch);
-  request.decode = Decode::kSample;
-  request.counts = counts.data();
-  request.stop = StopToken([&] { return ++asked > most; });
   RolloutResult result;
-  backend->rollout(request, result);
+  const auto ask = [&](std::vector<int32_t> counts) {
+    RolloutRequest request = greedy_tours(batch);
+    request.decode = Decode::kSample;
+    request.counts = counts.data();
+    request.stop = StopToken([&] { return ++asked > most; });
+    asked = 0;
+    backend->rollout(request, result);
+    return asked;
+  };
+  const int of_few = ask({16, 0});
+  const int of_all = ask({256, 200});
   REQUIRE(result.finished.empty());
-  most = asked * 3 / 4;
-  asked = 0;
-  backend->rollout(request, result);
-  const int first = result.finished[0];
-  CHECK(first > 0);
-  CHECK(first + result.finished[1] < 456);
-  CHECK(std::isfinite(result.costs[first - 1]));
-  CHECK(std::isfinite(result.costs[255]) == (first == 256));
-  most = 60;  // the first go on in a smaller number, so that some are soon whole
-  asked = 0;
-  backend->rollout(request, result);
-  CHECK(result.finished[1] == 0);
+  most = of_few;
+  ask({256, 200});
+  CHECK(result.finished == std::vector<int32_t>{16, 0});
+  most = of_all * 3 / 4;
+  ask({256, 200});
+  const int whole = result.finished[0] + result.finished[1];
+  CHECK((whole > 16 && whole < 456));
+  for (int row = 0; row < 456; ++row) CHECK(std::isfinite(result.costs[row]) == (row < whole));
+}
+
+TEST_CASE("a network that re-reads fills no tape") {
+  const RandomBatch batch(ProblemKind::kTsp, 9, 1, 6);
+  const ModelConfig config = reading_again(9, 2);
   Tape tape;
+  RolloutRequest request = greedy_tours(batch);
   request.tape = &tape;
+  RolloutResult result;
+  const auto backend = backend_with(config, scaled_parameters(config, 1.0f));
   CHECK_THROWS_WITH(backend->rollout(request, result), has_text("fills no tape"));
 }
 
