@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/stretch.h"
 #include "kernels/common/tsp.h"
 
 namespace pointsman {
@@ -83,6 +84,20 @@ inline std::vector<int32_t> append_stretch(const float* xy, int32_t present, int
       features.push_back(std::min(distance / side * root, 3.0f));
   }
   return cities;
+}
+
+// The order that begins with both ends and goes on to `next`, as far as these are among the cities read;
+// then -1. cities: of append_stretch().
+inline std::vector<int32_t> stretch_order(const std::vector<int32_t>& cities, std::span<const int32_t> next) {
+  std::vector<int32_t> order(cities.size(), -1);
+  order[0] = 1;
+  order[1] = 0;
+  for (size_t i = 0; i < next.size(); ++i) {
+    const auto found = std::find(cities.begin() + StretchRules::kEnds, cities.end(), next[i]);
+    if (found == cities.end()) break;
+    order[StretchRules::kEnds + i] = static_cast<int32_t>(found - cities.begin());
+  }
+  return order;
 }
 
 // Where a tour of greedy or sampled stretches begins: at the city nearest to the corner (0, 0).

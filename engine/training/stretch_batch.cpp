@@ -48,14 +48,8 @@ void add_stretch(const float* xy, const std::vector<int32_t>& path, int left, in
   const std::vector<int32_t> cities = append_stretch(xy, path[0], end, others, batch.features);
   for (size_t item = 0; item < cities.size(); ++item)
     apply_dihedral(copy, &batch.features[start + StretchRules::kFeatures * item]);
-  std::vector<int32_t> order(cities.size(), -1);
-  order[0] = 1;
-  order[1] = 0;
-  for (int i = 0; i < std::min(reread, left); ++i) {
-    const auto found = std::find(cities.begin() + 2, cities.end(), path[1 + i]);
-    if (found == cities.end()) break;
-    order[2 + i] = static_cast<int32_t>(found - cities.begin());
-  }
+  const auto next = std::span(path).subspan(1, std::min(reread, left));
+  const std::vector<int32_t> order = stretch_order(cities, next);
   batch.orders.insert(batch.orders.end(), order.begin(), order.end());
   batch.add_numbers(nullptr, reread, {});
 }
@@ -72,7 +66,8 @@ TrainingBatch stretch_batch(const TrainOptions& options, int64_t step, const Sto
   for (int row = 0; row < count; ++row) {
     if (examples.sizes[row] > read) rows.push_back(row);
   }
-  TrainingBatch batch{{options.model.decoded(), 2 + read}, options.batch * options.rollouts};
+  TrainingBatch batch{{options.model.decoded(), StretchRules::kEnds + read},
+                      options.batch * options.rollouts};
   StopMeter meter(&stop);
   for (int i = 0; i < batch.count; ++i) {
     const int row = rows[draws.below(static_cast<int>(rows.size()))];

@@ -295,7 +295,7 @@ const std::vector<RoomLimit> kRoomLimits = {
     {"engine/backend/", 7465, "every call twice, for CPU and CUDA, of several ranks, and by stretches"},
     {"engine/search/", 5740,
      "sampling, active search, local searches of tours, routes, windows and orders, crossing, exact ones"},
-    {"engine/training/", 1711, "trainer, baselines, what is learned from, checkpoints"},
+    {"engine/training/", 1706, "trainer, baselines, what is learned from, checkpoints"},
     {"engine/schedule/", 600, "batches, limits, several devices"},
     {"engine/engine.", 461, "the facade"},
     {"host/formats/", 6280, "readers of two dozen formats and their habits, writers of seven"},

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <limits>
 #include <map>
-#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -45,7 +43,11 @@ struct StretchCall {
     keys.push_back(hash_array(draws, sizeof draws));
     for (const size_t row : group.rows) {
       samples.push_back(numbers[row]);
-      if (of.forced != nullptr) add_forced(of, group, row, reread);
+      if (of.forced == nullptr) continue;
+      const int32_t* const next = of.forced + row * of.sequences.n + group.tour.size();
+      const std::vector<int32_t> order =
+          stretch_order(cities.back(), {next, std::min<size_t>(reread, group.left.size())});
+      forced.insert(forced.end(), order.begin(), order.end());
     }
   }
 
@@ -75,23 +77,6 @@ struct StretchCall {
   std::vector<int32_t> sets = {}, counts = {}, forced = {};
   std::vector<uint64_t> keys = {};
   std::vector<uint32_t> samples = {};
-
- private:
-  // The order's next cities as items, as far as they are among them.
-  void add_forced(const RolloutRequest& of, const Beginning& group, size_t row, int reread) {
-    const int32_t* next = of.forced + row * of.sequences.n + group.tour.size();
-    const std::vector<int32_t>& known = cities.back();
-    std::vector<int32_t> order(items, -1);
-    order[0] = 1;
-    order[1] = 0;
-    const auto length = std::min<size_t>(reread, group.left.size());
-    for (size_t i = 0; i < length; ++i) {
-      const auto found = std::find(known.begin() + 2, known.end(), next[i]);
-      if (found == known.end()) break;
-      order[2 + i] = static_cast<int32_t>(found - known.begin());
-    }
-    forced.insert(forced.end(), order.begin(), order.end());
-  }
 };
 
 class Stretches {
@@ -112,8 +97,9 @@ class Stretches {
     size_t row = 0, begun = 0, together = request_.stop.can_stop() ? kFirstTogether : kTogether;
     bool whole = true;
     for (int s = 0; s < batch_.count && whole; ++s) {
+      const int32_t corner = first_of_tour(batch_.features_of(s), batch_.n);
       for (const size_t last = row + rollouts_of(request_.counts, s); row < last && whole; ++row) {
-        begin(s, row, groups);
+        begin(s, request_.forced != nullptr ? request_.forced[row * batch_.n] : corner, row, groups);
         if (++begun < together) continue;
         whole = finish(std::exchange(groups, {}));
         together = std::min(2 * together, kTogether);
@@ -125,9 +111,7 @@ class Stretches {
 
  private:
   // Joins the rollouts of the sequence that begin at the same city.
-  void begin(int s, size_t row, std::vector<Beginning>& groups) const {
-    const int32_t first = request_.forced != nullptr ? request_.forced[row * batch_.n]
-                                                     : first_of_tour(batch_.features_of(s), batch_.n);
+  void begin(int s, int32_t first, size_t row, std::vector<Beginning>& groups) const {
     if (first < 0 || first >= batch_.n) return;  // infeasible
     for (Beginning& group : groups) {
       if (group.sequence == s && group.tour[0] == first) return group.rows.push_back(row);
@@ -165,7 +149,7 @@ class Stretches {
   // One more stretch of each group, and the groups parted where rollouts do.
   bool advance(std::vector<Beginning>& groups) {
     const auto left = static_cast<int>(groups[0].left.size());
-    StretchCall call(2 + std::min(left, kStretchWindow));
+    StretchCall call(StretchRules::kEnds + std::min(left, kStretchWindow));
     for (const Beginning& group : groups) {
       if (request_.stop.stops()) return false;
       call.add(request_, samples_, group, config_.reread);
@@ -196,7 +180,8 @@ class Stretches {
 
   static std::vector<int32_t> stretch_of(const std::vector<int32_t>& cities, const int32_t* order) {
     std::vector<int32_t> stretch;
-    for (size_t i = 2; i < cities.size() && order[i] >= 0; ++i) stretch.push_back(cities[order[i]]);
+    for (size_t i = StretchRules::kEnds; i < cities.size() && order[i] >= 0; ++i)
+      stretch.push_back(cities[order[i]]);
     return stretch;
   }
 

@@ -8,8 +8,8 @@ namespace pointsman {
 
 // Backend::rollout() of a TSP's instances, stretch after stretch by calls of `stretches`, which gets
 // sequences as engine/backend/stretch.h makes them. Rollouts that began alike share an encoding. log p is
-// that of all cities but the first, which is nobody's choice: forced orders may begin anywhere. One that
-// leaves the cities that the network reads is infeasible. Not with a tape.
+// that of all cities but the first, which the network does not choose: forced orders may begin anywhere. One
+// that leaves the cities that the network reads is infeasible. Not with a tape.
 void roll_out_stretches(const RolloutRequest& request, const ModelConfig& config,
                         const RolloutCall& stretches, RolloutResult& result);
 
